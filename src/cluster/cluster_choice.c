@@ -98,10 +98,10 @@ static bool
 are_keys_expensive(Relation index)
 {
 	int			ncolumns;
-	GsSortColumn *columns = gs_index_sort_columns(index, &ncolumns);
+	const GsSortColumn *columns = gs_index_sort_columns(index, &ncolumns);
+	const GsKeyTraits traits = gs_key_columns_traits(columns, ncolumns);
 
-	return gs_key_columns_are_collated(columns, ncolumns) ||
-		gs_key_columns_leave_ties(columns, ncolumns);
+	return traits.collated || traits.leave_ties;
 }
 
 /* Has a table values out of line? */

@@ -3,45 +3,43 @@
  * collation_libc.c
  *	  Sort keys of the C library in a shorter code: the primary level, or all.
  *
- * A sort key of glibc has a string of weights for each of four levels, separated by
- * bytes of 1.  Weights are numbers in the encoding of UTF-8.  In en_US.UTF-8:
+ * A sort key of glibc has a string of weights for each of four levels, separated by bytes of 1.
+ * Weights are numbers in the encoding of UTF-8.  In en_US.UTF-8:
  *
  *	  "ab"		51 5e   01 02 02   01 02 02   01 01 e2 94 92 01 e2 95 ae
  *	  "aB"		51 5e   01 02 02   01 02 07   01 01 e2 94 92 01 e2 ac 8e
  *	  "a-b"		51 5e   01 02 02   01 02 02   01 01 e2 94 92 01 c7 9c 01 e2 95 ae
  *
- * Letters and digits have a weight on each level: which letter, which accent, which
- * case, and on the fourth, where bytes of 1 separate weights, all of that again.
- * Punctuation has a weight on the fourth level only, less than that of any letter.
+ * Letters and digits have a weight on each level: which letter, which accent, which case, and on
+ * the fourth, where bytes of 1 separate weights, all of that again.  Punctuation has a weight on
+ * the fourth level only, less than that of any letter.
  *
- * Most texts have only the primary weights of ASCII characters.  These are numbered,
- * and the code of the n-th of them is one byte, 2 n; that of a weight between the n-th
- * and the next one is 2 n + 1 and the weight itself.  The codes have the order of the
- * weights, and few of their bits vary, so they pack well (key_pack.h).  If the engine
- * can compare, they are the key, and strcoll() resolves ties.
+ * Most texts have only the primary weights of ASCII characters.  These are numbered, and the code
+ * of the n-th of them is one byte, 2 n; that of a weight between the n-th and the next one is 2 n
+ * + 1 and the weight itself.  The codes have the order of the weights, and few of their bits
+ * vary, so they pack well (key_pack.h).  If the engine can compare, they are the key, and
+ * strcoll() resolves ties.
  *
- * A full key continues after a byte of 0, which is in no code.  The secondary and the
- * tertiary level are one byte of 2 if all their weights are the lowest (no accents, no
- * capitals); otherwise a byte of 3, the level, and 0.  Keys that are equal up to there
- * have the same letters, so of the fourth level only punctuation is left: for each
- * punctuation character the number of letters before it, and its weight.  Because
- * punctuation sorts before letters, a smaller number sorts first; but a text that
- * ends sorts before one that continues with punctuation.
+ * A full key continues after a byte of 0, which is in no code.  The secondary and the tertiary
+ * level are one byte of 2 if all their weights are the lowest (no accents, no capitals);
+ * otherwise a byte of 3, the level, and 0.  Keys that are equal up to there have the same
+ * letters, so of the fourth level only punctuation is left: for each punctuation character the
+ * number of letters before it, and its weight.  Because punctuation sorts before letters, a
+ * smaller number sorts first; but a text that ends sorts before one that continues with
+ * punctuation.
  *
  *	  "ab"		codes of a and b, 0 2 2 ENDED			of 15 bytes and the text
  *	  "aB"		codes of a and b, 0 2 3 02 07 0 ENDED
  *	  "a-b"		codes of a and b, 0 2 2 2 c7 9c ENDED	2 is 1 letter
  *
- * Characters without any weight are compared by the text, which follows the key if
- * there are other characters than ASCII.  Whether such a text sorts before the same
- * text without them depends on where the first of them is.
+ * Characters without any weight are compared by the text, which follows the key if there are
+ * other characters than ASCII.  Whether such a text sorts before the same text without them
+ * depends on where the first of them is.
  *
- * The code of an ASCII text is composed of those of its characters, in a twentieth of
- * the time that strxfrm() takes.  Two characters may be a contraction, with other
- * weights than each has alone (Czech "ch"), so all pairs are tested beforehand.  The
- * primary level of other letters, and of typographic punctuation, is looked up when the
- * first of them comes (in UTF-8).  glibc documents none of this, and its tables cannot be
- * read, so the order by these keys is verified (key_collation.c).
+ * The code of an ASCII text is composed of those of its characters.  Two characters may be a
+ * contraction, with other weights than each has alone (Czech "ch"), so all pairs are tested
+ * beforehand.  glibc documents none of this, and its tables cannot be read, so the order by these
+ * keys is verified (key_collation.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -123,10 +121,7 @@ struct GsLibcKeys
 	bool		simple[NCHARS]; /* all its weights are in chars[] */
 	unsigned char kinds[NCHARS];	/* of a simple one: KIND_ bits */
 
-	/*
-	 * [previous][character]: is the pair a contraction, on the primary or any
-	 * level?
-	 */
+	/* [previous][character]: is the pair a contraction, on the primary or any level? */
 	bool		contracts_primary[NCHARS + 1][NCHARS];
 	bool		contracts[NCHARS + 1][NCHARS];
 
@@ -299,8 +294,7 @@ probe_primary(GsLibcKeys *libc_keys, locale_t locale)
 		uint64		weights[2] = {0, 0};
 
 		if (probe(FIRST_CHAR + i, '\0', locale, weights) > 1)
-			weights[0] = 0;		/* as if it had none; all its pairs are
-								 * contractions */
+			weights[0] = 0;		/* as if it had none; all its pairs are contractions */
 		libc_keys->chars[i].primary = weights[0];
 		if (weights[0] != 0)
 			add_weight(libc_keys, weights[0]);
@@ -694,10 +688,7 @@ gs_libc_keys_encode_text(const GsLibcKeys *libc_keys, const char *string, Size l
 Size
 gs_libc_keys_max_key_bytes(Size len, bool full)
 {
-	/*
-	 * a primary weight of 1 byte can become 2; a quaternary weight and its
-	 * separator 11
-	 */
+	/* a primary weight of 1 byte can become 2; a quaternary weight and its separator 11 */
 	return full ? 6 * len + 16 : 2 * len;
 }
 
@@ -832,10 +823,9 @@ gs_libc_keys_encode(const GsLibcKeys *libc_keys, const char *key, Size len,
 	out = encode_strength(&at, end, libc_keys->tertiary, nprimary, &tertiary, out);
 
 	/*
-	 * Letters with accents, with several weights or without a quaternary
-	 * weight can be equal on the previous levels.  Of texts that are equal on
-	 * those, all or none have such letters, so the quaternary level is copied
-	 * as it is.
+	 * Letters with accents, with several weights or without a quaternary weight can be equal on
+	 * the previous levels.  Of texts that are equal on those, all or none have such letters, so
+	 * the quaternary level is copied as it is.
 	 */
 	if (!secondary.all_lowest || tertiary.nweights != nprimary ||
 		!quaternary_is_full(libc_keys, at, end, nprimary))

@@ -13,31 +13,19 @@
  *	  libc, not full	its primary level						of neighbors
  *	  libc's C.UTF-8	the text								of neighbors
  *
- * The text after the sort key is PostgreSQL's tie-break: texts that a deterministic
- * collation considers equal are ordered by their bytes.  Neither sort keys nor texts
- * have zero bytes, so the zero between them works as a terminator if one sort key is
- * the beginning of another; and no two keys differ only in zeros at their ends
- * (nul_free in key_layout.h).
+ * The text after the sort key is PostgreSQL's tie-break.  Neither sort keys nor texts have zero
+ * bytes, so the zero between them works as a terminator if one sort key is the beginning of
+ * another; and no two keys differ only in zeros at their ends (nul_free in key_layout.h).
  *
- * PostgreSQL does not rely on strxfrm(), because in many locales of several
- * versions of glibc it disagrees with strcoll().  So a sort by these keys is verified
- * with strcoll() before a row is returned (order/order_verify.h).  The same applies to
- * C.UTF-8: only its name says that it orders by bytes, but comparing bytes is ten times
- * as fast as strcoll().
+ * Only its name says that C.UTF-8 orders by bytes, so such sorts are verified, too; but comparing
+ * bytes is ten times as fast as strcoll().
  *
- * ICU's sort keys compare as its collator does; PostgreSQL's abbreviated keys rely on
- * that.  Where that is not so (icu_agreement.h), sorts are verified, too.
+ * Computing a key takes longer than sorting it (0.5 us for 32 letters, by ICU as well as by
+ * libc).  So the key of the previous text is kept in case the next one is equal.
  *
- * Computing a key takes longer than sorting it (0.5 us for 32 letters, by ICU as well
- * as by libc).  So the key of the previous text is kept in case the next one is equal,
- * and keys of the most frequent characters are built from tables (collation_icu.h,
- * collation_libc.h).  If the engine can compare, the primary level suffices, and of
- * ICU's keys even its beginning (key_sortsupport.h).
- *
- * ICU's functions are those that the server is linked with.  Linking this library with
- * ICU could load another version, which cannot use the server's collators.  So the
- * functions are weak references: a library built for another version finds none of
- * them, because their names contain the version, and ICU sorts stay with PostgreSQL.
+ * ICU's functions are weak references to those that the server is linked with, whose names
+ * contain ICU's version.  Linking this library with ICU could load another version, which cannot
+ * use the server's collators.
  *
  *-------------------------------------------------------------------------
  */
@@ -163,8 +151,7 @@ double
 gs_key_collation_expansion(Oid collation, bool full)
 {
 	if (gs_key_collation_is_libc(collation))
-		return is_c_utf8(collation) ? 0 : full ? 2 : 1; /* en_US.UTF-8: 1.3 to
-														 * 2.3, 1.0 */
+		return is_c_utf8(collation) ? 0 : full ? 2 : 1; /* en_US.UTF-8: 1.3 to 2.3, 1.0 */
 	return gs_collation_is_bytewise(collation) ? 0 : 2.5;	/* en-x-icu: 2.2 to 2.5 */
 }
 
@@ -427,8 +414,7 @@ gs_key_collation_key(GsKeyCollation *collation, const char *string, Size len, Si
 		if (!collation->any || len != collation->text_len ||
 			memcmp(collation->key.data + collation->sort_key_len + 1, string, len) != 0)
 		{
-			collation->any = false; /* until the key is complete: what follows
-									 * can raise an error */
+			collation->any = false; /* until the key is complete: what follows can raise an error */
 			collation->with_text = collation->deterministic && collation->full;
 			collation->sort_key_len = make_sort_key(collation, string, len, most);
 			add_text(collation, string, len);

@@ -3,16 +3,14 @@
  * key_codec.h
  *	  Order-preserving codes of fixed-width values.
  *
- * Every function maps a value to an unsigned integer whose unsigned order is
- * the SQL order of the type's default btree operator class, ascending and
- * without NULLs.  The key packing (key_pack.h) adds direction and NULLs, once the
- * ranges of the codes are known.
+ * Every function maps a value to an unsigned integer whose unsigned order is the SQL order of the
+ * type's default btree operator class, ascending and without NULLs.  The key packing (key_pack.h)
+ * adds direction and NULLs, once the ranges of the codes are known.
  *
- * Codes are as narrow as the type (an int4 gives 32 bits), so that several
- * columns fit one 64-bit key word.  The integer and float codes are bijective.
- * gs_float8_canonical() maps the values that SQL considers equal (-0 and +0; all
- * NaNs) to one code; without it, a stable sort would not keep such ties in input
- * order.
+ * Codes are as narrow as the type (an int4 gives 32 bits), so that several columns fit one 64-bit
+ * key word.  The integer and float codes are bijective.  gs_float8_canonical() maps the values
+ * that SQL considers equal (-0 and +0; all NaNs) to one code; without it, a stable sort would not
+ * keep such ties in input order.
  *
  * ISO C, no PostgreSQL; CUDA too.
  *
@@ -133,6 +131,34 @@ gs_float4_canonical(uint64_t code)
 	return code == GS_FLOAT4_NEG_ZERO ? GS_FLOAT4_POS_ZERO : code;
 }
 
+/* Load a number as it is in memory, at any address. */
+static inline uint16_t
+gs_load_uint16(const void *p)
+{
+	uint16_t	v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+static inline uint32_t
+gs_load_uint32(const void *p)
+{
+	uint32_t	v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+static inline uint64_t
+gs_load_uint64(const void *p)
+{
+	uint64_t	v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
 /* Loads nbytes (at most 8) as a big-endian number, which compares as memcmp() does. */
 GS_HOST_DEVICE uint64_t
 gs_load_be(const unsigned char *p, size_t nbytes)
@@ -148,13 +174,10 @@ gs_load_be(const unsigned char *p, size_t nbytes)
 static inline uint64_t
 gs_load_be64(const unsigned char *p)
 {
-	uint64_t	v;
-
-	memcpy(&v, p, sizeof(v));
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-	return v;
+	return gs_load_uint64(p);
 #else
-	return __builtin_bswap64(v);
+	return __builtin_bswap64(gs_load_uint64(p));
 #endif
 }
 

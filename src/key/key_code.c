@@ -51,7 +51,7 @@ gs_key_code_add_groups(GsKeyCode *code, const char *data, size_t nbits)
 
 bool
 gs_key_code_add_text(GsKeyCode *code, GsKeyCollation *collation, const char *data, size_t nbytes,
-		 const char **why_not)
+					 const char **why_not)
 {
 	if (collation != NULL)
 	{

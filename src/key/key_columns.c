@@ -30,10 +30,7 @@ gs_key_columns_order(const GsSortColumn *column, GsKeyOrder *order, bool *descen
 								  order, descending, why_not))
 		return false;
 
-	/*
-	 * PostgreSQL abbreviates no text of the C library, and asking would open
-	 * the locale
-	 */
+	/* PostgreSQL abbreviates no text of the C library, and asking would open the locale */
 	if (order->kind != GS_KEY_COMPARED ||
 		(OidIsValid(column->collation) ? gs_key_collation_is_libc(column->collation) :
 		 type_is_collatable(column->type)))
@@ -41,12 +38,10 @@ gs_key_columns_order(const GsSortColumn *column, GsKeyOrder *order, bool *descen
 	abbreviation = gs_key_sortsupport_create(column->sort_operator, column->collation);
 	if (abbreviation == NULL)
 		return true;
-	order->kind = GS_KEY_ABBREVIATED;
-	order->type = column->type;
-	order->collation = InvalidOid;
-	order->element = NULL;
-	order->next = NULL;
-	order->approximate = gs_key_sortsupport_is_approximate(abbreviation);
+	*order = (GsKeyOrder) {
+		.kind = GS_KEY_ABBREVIATED,.type = column->type,
+		.approximate = gs_key_sortsupport_is_approximate(abbreviation)
+	};
 	return true;
 }
 
@@ -108,36 +103,77 @@ gs_key_columns_can_encode(const GsSortColumn *columns, int ncolumns, char **why_
 	return true;
 }
 
-bool
-gs_key_columns_are_approximate(const GsSortColumn *columns, int ncolumns)
+/* The order of a column.  False: it cannot be encoded. */
+static bool
+find_order(const GsSortColumn *column, GsKeyOrder *order)
+{
+	bool		descending;
+	char	   *why_not;
+
+	return gs_key_columns_order(column, order, &descending, &why_not);
+}
+
+GsKeyTraits
+gs_key_columns_traits(const GsSortColumn *columns, int ncolumns)
+{
+	GsKeyTraits traits = {0};
+
+	for (int i = 0; i < ncolumns && !traits.leave_ties; i++)
+	{
+		GsKeyOrder	order;
+		const bool	found = find_order(&columns[i], &order);
+
+		traits.compared |= i == 0 && found && order.kind == GS_KEY_COMPARED;
+		traits.collated |= found && OidIsValid(order.collation);
+		traits.leave_ties = !found || ends_keys(&order);
+	}
+	return traits;
+}
+
+static bool
+any_order(const GsSortColumn *columns, int ncolumns, bool (*is_so) (const GsKeyOrder *order))
 {
 	for (int i = 0; i < ncolumns; i++)
 	{
 		GsKeyOrder	order;
-		bool		descending;
-		char	   *why_not;
 
-		if (gs_key_columns_order(&columns[i], &order, &descending, &why_not) &&
-			gs_key_order_mismatch_reason(&order) != NULL)
+		if (find_order(&columns[i], &order) && is_so(&order))
 			return true;
 	}
 	return false;
 }
 
+static bool
+is_approximate(const GsKeyOrder *order)
+{
+	return gs_key_order_mismatch_reason(order) != NULL;
+}
+
+bool
+gs_key_columns_are_approximate(const GsSortColumn *columns, int ncolumns)
+{
+	return any_order(columns, ncolumns, is_approximate);
+}
+
 bool
 gs_key_columns_icu_disagrees(const GsSortColumn *columns, int ncolumns)
 {
-	for (int i = 0; i < ncolumns; i++)
-	{
-		GsKeyOrder	order;
-		bool		descending;
-		char	   *why_not;
+	return any_order(columns, ncolumns, gs_key_order_icu_disagrees);
+}
 
-		if (gs_key_columns_order(&columns[i], &order, &descending, &why_not) &&
-			gs_key_order_icu_disagrees(&order))
-			return true;
-	}
-	return false;
+bool
+gs_key_columns_is_expensive(const GsSortColumn *column)
+{
+	return any_order(column, 1, gs_key_order_is_expensive);
+}
+
+bool
+gs_key_columns_is_variable(const GsSortColumn *column, TupleDesc desc)
+{
+	GsKeyOrder	order;
+
+	return find_order(column, &order) &&
+		gs_key_order_is_variable(&order, TupleDescAttr(desc, column->attno - 1)->attlen);
 }
 
 char *
@@ -146,81 +182,14 @@ gs_key_columns_libc_off(const GsSortColumn *columns, int ncolumns)
 	for (int i = 0; i < ncolumns; i++)
 	{
 		GsKeyOrder	order;
-		bool		descending;
-		char	   *why_not;
 		Oid			collation = InvalidOid;
 
-		if (gs_key_columns_order(&columns[i], &order, &descending, &why_not))
+		if (find_order(&columns[i], &order))
 			collation = gs_key_order_libc_collation(&order);
 		if (OidIsValid(collation))
 			return reason_of_column(i, gs_key_collation_libc_off(collation));
 	}
 	return NULL;
-}
-
-bool
-gs_key_columns_are_collated(const GsSortColumn *columns, int ncolumns)
-{
-	for (int i = 0; i < ncolumns; i++)
-	{
-		GsKeyOrder	order;
-		bool		descending;
-		char	   *why_not;
-
-		if (gs_key_columns_order(&columns[i], &order, &descending, &why_not) &&
-			OidIsValid(order.collation))
-			return true;
-	}
-	return false;
-}
-
-bool
-gs_key_columns_is_variable(const GsSortColumn *column, TupleDesc desc)
-{
-	GsKeyOrder	order;
-	bool		descending;
-	char	   *why_not;
-
-	return gs_key_columns_order(column, &order, &descending, &why_not) &&
-		gs_key_order_is_variable(&order, TupleDescAttr(desc, column->attno - 1)->attlen);
-}
-
-bool
-gs_key_columns_is_expensive(const GsSortColumn *column)
-{
-	GsKeyOrder	order;
-	bool		descending;
-	char	   *why_not;
-
-	return gs_key_columns_order(column, &order, &descending, &why_not) &&
-		gs_key_order_is_expensive(&order);
-}
-
-bool
-gs_key_columns_are_compared(const GsSortColumn *columns, int ncolumns)
-{
-	GsKeyOrder	order;
-	bool		descending;
-	char	   *why_not;
-
-	return ncolumns > 0 && gs_key_columns_order(&columns[0], &order, &descending, &why_not) &&
-		order.kind == GS_KEY_COMPARED;
-}
-
-bool
-gs_key_columns_leave_ties(const GsSortColumn *columns, int ncolumns)
-{
-	for (int i = 0; i < ncolumns; i++)
-	{
-		GsKeyOrder	order;
-		bool		descending;
-		char	   *why_not;
-
-		if (!gs_key_columns_order(&columns[i], &order, &descending, &why_not) ||
-			ends_keys(&order))
-			return true;
-	}
-	return false;
 }
 
 double
@@ -231,12 +200,9 @@ gs_key_columns_collated_bytes(const GsSortColumn *columns, int ncolumns, int wid
 	for (int i = 0; i < ncolumns; i++)
 	{
 		GsKeyOrder	order;
-		bool		descending;
-		char	   *why_not;
 		const bool	full = i + 1 < ncolumns;
 
-		if (!gs_key_columns_order(&columns[i], &order, &descending, &why_not) ||
-			ends_keys(&order))
+		if (!find_order(&columns[i], &order) || ends_keys(&order))
 			break;
 		if (OidIsValid(order.collation))
 			nbytes += gs_key_collation_expansion(order.collation, full) *

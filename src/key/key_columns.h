@@ -36,6 +36,16 @@ extern bool gs_key_columns_order(const GsSortColumn *column, GsKeyOrder *order, 
 /* Can rows be sorted by these columns, by their keys or by comparisons?  *why_not as above. */
 extern bool gs_key_columns_can_encode(const GsSortColumn *columns, int ncolumns, char **why_not);
 
+/* What the keys of some columns are like, up to the first one that leaves ties. */
+typedef struct GsKeyTraits
+{
+	bool		compared;		/* the first column has no code, so all rows are compared */
+	bool		collated;		/* a collation makes keys: they cost more than a few comparisons */
+	bool		leave_ties;		/* rows with equal full keys can differ, and have to be compared */
+} GsKeyTraits;
+
+extern GsKeyTraits gs_key_columns_traits(const GsSortColumn *columns, int ncolumns);
+
 /* Does the order by the keys of one of these columns have to be verified? */
 extern bool gs_key_columns_are_approximate(const GsSortColumn *columns, int ncolumns);
 
@@ -51,21 +61,9 @@ extern bool gs_key_columns_icu_disagrees(const GsSortColumn *columns, int ncolum
  */
 extern char *gs_key_columns_libc_off(const GsSortColumn *columns, int ncolumns);
 
-/*
- * Is one of these columns text whose keys a collation makes, which costs more than a few
- * comparisons?
- */
-extern bool gs_key_columns_are_collated(const GsSortColumn *columns, int ncolumns);
-
 /* gs_key_order_is_variable(), and gs_key_order_is_expensive(), of the column's order. */
 extern bool gs_key_columns_is_variable(const GsSortColumn *column, TupleDesc desc);
 extern bool gs_key_columns_is_expensive(const GsSortColumn *column);
-
-/* Has the first column no code, so that all rows are compared? */
-extern bool gs_key_columns_are_compared(const GsSortColumn *columns, int ncolumns);
-
-/* Can rows with equal full keys differ, so that they have to be compared? */
-extern bool gs_key_columns_leave_ties(const GsSortColumn *columns, int ncolumns);
 
 /*
  * The estimated number of bytes that collation keys add to a row whose values

@@ -17,25 +17,7 @@
 
 #include "key/key_deform.h"
 
-#include "catalog/pg_type_d.h"
-
 StaticAssertDecl(MAXIMUM_ALIGNOF == 8, "offsets are precomputed for 8 residues");
-
-static uint8
-align_mask(char align)
-{
-	switch (align)
-	{
-		case TYPALIGN_CHAR:
-			return 0;
-		case TYPALIGN_SHORT:
-			return ALIGNOF_SHORT - 1;
-		case TYPALIGN_INT:
-			return ALIGNOF_INT - 1;
-		default:
-			return ALIGNOF_DOUBLE - 1;
-	}
-}
 
 /* Makes the segment that begins with attribute `first`; returns the first one after it. */
 static int
@@ -96,7 +78,7 @@ gs_deform_create(TupleDesc desc, const AttrNumber *attnos, int ncolumns)
 		GsDeformAttribute *attribute = &deform->attributes[i];
 
 		attribute->len = form->attlen;
-		attribute->align_mask = align_mask(form->attalign);
+		attribute->align_mask = att_align_nominal(1, form->attalign) - 1;
 		attribute->by_value = form->attbyval;
 		attribute->column = -1;
 	}

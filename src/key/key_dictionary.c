@@ -3,39 +3,31 @@
  * key_dictionary.c
  *	  Codes for columns with few distinct values.
  *
- * A column of states or countries has few distinct values, each in many rows.
- * PostgreSQL's sort calls the comparator for few pairs of them, because texts with the
- * same bytes are equal.  A key for each row, comparing ties, and verifying the order of
- * approximate keys cost more than that, and keys of long values also take as much memory
- * as the rows.  A dictionary costs a hash and a memcmp() for each row: the comparator is
- * called only for a value that is stored as none before, in a binary search.  A value
- * that is compressed is not decompressed otherwise.
- *
- * The binary search compares a new value with both its neighbors, so all neighbors are
- * in the order of the comparator and the codes need no verification.  The code is that of
- * an equal value that is stored differently, or a number between those of the neighbors:
+ * A value is looked up by a hash and a memcmp() of its bytes as they are stored.  The comparator
+ * is called only for a value that is stored as none before, in a binary search, which compares it
+ * with both its neighbors.  So all neighbors are in the order of the comparator, and the codes
+ * need no verification.  The code is that of an equal value that is stored differently, or a
+ * number between those of the neighbors:
  *
  *	  values in order	'HIGH'	'LOW'	'MEDIUM'	'URGENT'
  *	  order of arrival	3		4		1			2
  *	  code				1/4		9/32	1/2			9/16	of the range of codes
  *
- * So a code never changes, and rows that are on disk or on a device keep theirs.  Values
- * that arrive in order would halve the gap each time, so a value next to the previous one
- * uses only an eighth.  If a gap is too small, or there are too many values, or too long
- * ones, the row cannot be encoded, and all rows are read again with other keys
- * (sort/sort_keys.c).
+ * Values that arrive in order would halve the gap each time, so a value next to the previous one
+ * uses only an eighth.  If a gap is too small, or there are too many values, or too long ones,
+ * the row cannot be encoded, and all rows are read again with other keys (sort/sort_keys.c).
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "key/key_dictionary.h"
+#include "key/key_sortsupport.h"
 #include "key/key_stored.h"
 #include "pg_compat.h"
 
 #include "access/detoast.h"
 #include "utils/datum.h"
-#include "utils/sortsupport.h"
 
 /* Places of the hash table; most are free. */
 #define NPLACES		(4 * GS_DICTIONARY_VALUES)
@@ -59,21 +51,17 @@ struct GsKeyDictionary
 	int16		attlen;
 	Size		bytes_left;		/* for other values */
 	int			nvalues;
-	uint16		places[NPLACES];	/* by hash: index in values, plus 1; 0:
-									 * free */
+	uint16		places[NPLACES];	/* by hash: index in values, plus 1; 0: free */
 	uint16		order[GS_DICTIONARY_VALUES];	/* indexes in values, in order */
 	DictionaryEntry values[GS_DICTIONARY_VALUES];	/* in order of arrival */
 };
 
 GsKeyDictionary *
-gs_key_dictionary_create(Oid sort_operator, Oid collation, int16 attlen, Size max_bytes)
+gs_key_dictionary_create(const GsSortColumn *column, int16 attlen, Size max_bytes)
 {
 	GsKeyDictionary *dictionary = palloc0(sizeof(GsKeyDictionary));
-	SortSupport support = &dictionary->support;
 
-	support->ssup_cxt = CurrentMemoryContext;
-	support->ssup_collation = collation;
-	PrepareSortSupportFromOrderingOp(sort_operator, support);
+	gs_key_sortsupport_prepare(&dictionary->support, column, false);
 	dictionary->attlen = attlen;
 	dictionary->bytes_left = max_bytes;
 	return dictionary;

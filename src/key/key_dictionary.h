@@ -8,24 +8,25 @@
 #ifndef GPUSORT_KEY_DICTIONARY_H
 #define GPUSORT_KEY_DICTIONARY_H
 
+#include "key/key_columns.h"
+
 /* The most values of a dictionary. */
 #define GS_DICTIONARY_VALUES	256
 
 typedef struct GsKeyDictionary GsKeyDictionary;
 
 /*
- * Creates a dictionary in the current memory context, for a sort operator, and values of
- * variable width or names: attlen is that of pg_attribute.  It may have max_bytes bytes of
- * values.  May ereport what PostgreSQL reports of a locale that it cannot open.
+ * Creates a dictionary in the current memory context, for a column of values of variable width or
+ * names: attlen is that of pg_attribute.  It may have max_bytes bytes of values.  May ereport what
+ * PostgreSQL reports of a locale that it cannot open.
  */
-extern GsKeyDictionary *gs_key_dictionary_create(Oid sort_operator, Oid collation, int16 attlen,
+extern GsKeyDictionary *gs_key_dictionary_create(const GsSortColumn *column, int16 attlen,
 												 Size max_bytes);
 
 /*
- * Returns the code of a value that is not out of line.  Codes ascend in the order of
- * the type, even if the operator is descending, and never change; equal values have the
- * same code.  Returns false if there is no code for another value.  The type's comparator
- * may raise errors.
+ * Returns the code of a value that is not out of line.  Codes ascend in the order of the type,
+ * even if the operator is descending, and never change; equal values have the same code.  Returns
+ * false if there is no code for another value.  The type's comparator may raise errors.
  */
 extern bool gs_key_dictionary_code(GsKeyDictionary *dictionary, Datum value, uint64 *code);
 

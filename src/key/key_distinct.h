@@ -3,17 +3,13 @@
  * key_distinct.h
  *	  Estimates how many of the values seen so far are distinct.
  *
- * Whether a kind of key pays depends on the values: a dictionary needs few
- * distinct ones, a truncated or abbreviated key many distinct beginnings.  The
- * encoder therefore counts the distinct ones among the first values
- * (HyperLogLog with 1,024 registers, an error of about 3 %).  An estimate takes
- * a pass over the registers, so callers ask for one at n values, 2n, 4n and so on.
- * It is made here: estimateHyperLogLog() calls pow() for each register, which takes
- * as long as to sort 100 rows.
+ * HyperLogLog with 1,024 registers, an error of about 3 %. An estimate takes a pass over the
+ * registers, so callers ask for one at n values, 2n, 4n and so on.  It is made here:
+ * estimateHyperLogLog() calls pow() for each register, which takes as long as to sort 100 rows.
  *
- * Two others count for themselves: a type's SortSupport with abbreviated keys of
- * its own (abbrev_abort), and engine/word_sort.c, which is ISO C and needs the
- * exact answer whether equal words come from equal records.
+ * Two others count for themselves: a type's SortSupport with abbreviated keys of its own
+ * (abbrev_abort), and engine/word_sort.c, which needs the exact answer whether equal words come
+ * from equal records.
  *
  *-------------------------------------------------------------------------
  */
@@ -74,9 +70,8 @@ gs_distinct_check_is_due(GsDistinct *distinct)
 }
 
 /*
- * Few values are estimated by the number of registers that are zero (linear
- * counting).  There is no correction for collisions of 32-bit hash values: there
- * are never so many values.
+ * Few values are estimated by the number of registers that are zero (linear counting).  There is
+ * no correction for collisions of 32-bit hash values: there are never so many values.
  */
 static inline double
 gs_distinct_estimate(const GsDistinct *distinct)

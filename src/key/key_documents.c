@@ -56,8 +56,7 @@ put_count(GsKeyCode *code, uint32 count)
 
 static bool
 put_json_value(GsKeyCode *code, GsKeyCollation *collation, int fixed_weight,
-			   const JsonbValue *value,
-			   const char **why_not)
+			   const JsonbValue *value, const char **why_not)
 {
 	switch (value->type)
 	{
@@ -65,10 +64,10 @@ put_json_value(GsKeyCode *code, GsKeyCollation *collation, int fixed_weight,
 			return true;
 		case jbvString:
 			return gs_key_code_add_text(code, collation, value->val.string.val,
-							value->val.string.len, why_not);
+										value->val.string.len, why_not);
 		case jbvNumeric:
 			gs_key_code_add_numeric(code, fixed_weight, VARDATA_ANY(value->val.numeric),
-						VARSIZE_ANY_EXHDR(value->val.numeric));
+									VARSIZE_ANY_EXHDR(value->val.numeric));
 			return true;
 		case jbvBool:
 			gs_key_code_add_byte(code, value->val.boolean ? 1 : 0);
@@ -125,8 +124,11 @@ put_lexeme(GsKeyCode *code, TSVector vector, const WordEntry *lexeme)
 	npositions = POSDATALEN(vector, lexeme);
 	gs_key_code_add_word(code, ~(uint64) npositions << 48, sizeof(uint16));
 	for (int i = 0; i < npositions; i++)
-		gs_key_code_add_word(code, ~(uint64) (WEP_GETPOS(positions[i]) << 2 | WEP_GETWEIGHT(positions[i])) << 48,
-				 sizeof(uint16));
+	{
+		const uint64 position = WEP_GETPOS(positions[i]) << 2 | WEP_GETWEIGHT(positions[i]);
+
+		gs_key_code_add_word(code, ~position << 48, sizeof(uint16));
+	}
 }
 
 void
@@ -149,28 +151,10 @@ gs_key_tsvector_write(GsKeyCode *code, TSVector vector)
 #define HSTORE_NULL			UINT32_C(0x40000000)
 #define HSTORE_END			UINT32_C(0x3FFFFFFF)
 
-static inline uint32
-load_uint32(const char *data)
-{
-	uint32		value;
-
-	memcpy(&value, data, sizeof(value));
-	return value;
-}
-
-static inline uint16
-load_uint16(const char *data)
-{
-	uint16		value;
-
-	memcpy(&value, data, sizeof(value));
-	return value;
-}
-
 bool
 gs_key_hstore_write(GsKeyCode *code, const char *data, const char **why_not)
 {
-	const uint32 header = load_uint32(data);
+	const uint32 header = gs_load_uint32(data);
 	const uint32 nends = 2 * (header & HSTORE_COUNT);
 	const char *ends = data + sizeof(header);
 	const char *strings = ends + nends * sizeof(uint32);
@@ -184,11 +168,11 @@ gs_key_hstore_write(GsKeyCode *code, const char *data, const char **why_not)
 	if (nends == 0)
 		return true;
 	gs_key_code_add_groups(code, strings,
-						   8 * (size_t) (load_uint32(strings - sizeof(uint32)) & HSTORE_END));
+						   8 * (size_t) (gs_load_uint32(strings - sizeof(uint32)) & HSTORE_END));
 	gs_key_code_add_int32(code, nends);
 	for (uint32 i = 0; i < nends && code->len <= code->enough; i++)
 	{
-		const uint32 end = load_uint32(ends + i * sizeof(end));
+		const uint32 end = gs_load_uint32(ends + i * sizeof(end));
 
 		gs_key_code_add_int32(code, (end & HSTORE_END) << 1 | (end & HSTORE_NULL ? 1 : 0));
 	}
@@ -212,12 +196,12 @@ enum
 void
 gs_key_ltree_write(GsKeyCode *code, const char *data)
 {
-	const int	nlabels = load_uint16(data);
+	const int	nlabels = gs_load_uint16(data);
 	const char *label = data + LTREE_HEADER;
 
 	for (int i = 0; i < nlabels && code->len <= code->enough; i++)
 	{
-		const size_t len = load_uint16(label);
+		const size_t len = gs_load_uint16(label);
 
 		gs_key_code_add_byte(code, LTREE_LABEL);
 		gs_key_code_add_bytes(code, label + sizeof(uint16), len);

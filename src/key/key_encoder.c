@@ -17,13 +17,6 @@
  *	  order not known			nothing: all rows tie, and the comparator decides by
  *								this column and those after it
  *
- * If the engine can compare, no key is longer than GS_TRUNCATED_KEY_BYTES, or
- * SHORT_KEY_BYTES of text of the C library: more would have to be fetched or
- * computed, and stored, for each row, and is hardly ever read.  The comparator
- * resolves the ties, and fetches both values each time; so if more than half of
- * the truncated keys are duplicates, full keys cost less, or for these texts those
- * of the other length.
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -66,8 +59,7 @@ choose_encoding(GsKeyEncoder *key, KeyColumn *column, const GsKeyOrder *order,
 		column->choice = GS_DICTIONARY_REJECTED;
 	if (column->choice == GS_DICTIONARY_WANTED)
 	{
-		column->dictionary = gs_key_dictionary_create(plan->sort_operator, plan->collation,
-													  column->attlen,
+		column->dictionary = gs_key_dictionary_create(plan, column->attlen,
 													  (Size) work_mem * 1024 / DICTIONARY_SHARE);
 		column->kind = GS_KEY_ABBREVIATED;
 		return;
@@ -85,9 +77,9 @@ choose_encoding(GsKeyEncoder *key, KeyColumn *column, const GsKeyOrder *order,
 	}
 	else if (OidIsValid(order->collation))
 		column->collation = gs_key_collation_create(order->collation, full || !last);
-	key->approximate_type = order->approximate && key->mismatch == NULL;
-	if (key->mismatch == NULL)
-		key->mismatch = mismatch;
+	key->facts.approximate_type = order->approximate && key->facts.mismatch == NULL;
+	if (key->facts.mismatch == NULL)
+		key->facts.mismatch = mismatch;
 }
 
 static bool
@@ -184,7 +176,7 @@ add_column(GsKeyEncoder *key, KeyColumn *column, const GsKeyOrder *order, bool d
 	column->is_plain = (column->kind == GS_KEY_TEXT || column->kind == GS_KEY_BYTEA) &&
 		column->collation == NULL && !column->of_libc;
 	/* a row must be stored before it is compared */
-	key->direct &= column->is_read;
+	key->facts.direct &= column->is_read;
 }
 
 /*
@@ -200,7 +192,7 @@ ties_can_be_found(const GsKeyEncoder *key, int ncolumns)
 		if (!TupleDescAttr(key->desc, key->columns[i].attno - 1)->attbyval)
 			return false;
 	}
-	return key->mismatch == NULL;
+	return key->facts.mismatch == NULL;
 }
 
 /*
@@ -212,6 +204,15 @@ ends_key(const GsKeyEncoder *key, int i, const GsKeyOrder *order)
 	return i > 0 && (order->kind == GS_KEY_COMPARED ||
 					 (i >= key->nkeyed && gs_key_order_is_variable(order, key->columns[i].attlen) &&
 					  (!key->full || ties_can_be_found(key, i))));
+}
+
+/* Does encoding a value cost more than comparing two, or tell nothing? */
+static bool
+is_expensive(const KeyColumn *column)
+{
+	/* of two jsonb values the first differences decide, and the code has all of one */
+	return column->kind == GS_KEY_COMPARED || column->abbreviation != NULL ||
+		column->collation != NULL || column->kind == GS_KEY_JSONB;
 }
 
 /* The choice of a dictionary for a column of another encoder. */
@@ -237,8 +238,8 @@ create_encoder(const GsSortColumn *columns, int ncolumns, TupleDesc desc, int nk
 
 	key->desc = desc;
 	key->columns = palloc0(sizeof(KeyColumn) * ncolumns);
-	key->direct = true;
-	key->first_tied = -1;
+	key->facts.direct = true;
+	key->facts.first_tied = -1;
 	key->nkeyed = nkeyed;
 	key->full = full;
 	key->truncation = truncation;
@@ -253,7 +254,7 @@ create_encoder(const GsSortColumn *columns, int ncolumns, TupleDesc desc, int nk
 		key->columns[i].choice = choice_of(&before->columns[i], same_records);
 
 	/* rows that tie on a column are compared by it and those after it */
-	while (key->ncolumns < ncolumns && key->first_tied < 0)
+	while (key->ncolumns < ncolumns && key->facts.first_tied < 0)
 	{
 		const int	i = key->ncolumns;
 		KeyColumn  *column = &key->columns[i];
@@ -267,21 +268,23 @@ create_encoder(const GsSortColumn *columns, int ncolumns, TupleDesc desc, int nk
 		column->attlen = TupleDescAttr(desc, column->attno - 1)->attlen;
 		if (ends_key(key, i, &order))
 		{
-			key->first_tied = i;
-			key->can_key_more = order.kind != GS_KEY_COMPARED;
-			key->more_is_expensive =
+			key->facts.first_tied = i;
+			key->facts.can_key_more = order.kind != GS_KEY_COMPARED;
+			key->facts.more_is_expensive =
 				order.kind == GS_KEY_JSONB || gs_key_order_mismatch_reason(&order) != NULL;
 			break;
 		}
 		key->ncolumns++;
 		choose_encoding(key, column, &order, &columns[i], full, i + 1 == ncolumns);
 		if (leaves_ties(column))
-			key->first_tied = i;
+			key->facts.first_tied = i;
 		add_column(key, column, &order, descending, &columns[i],
 				   ncolumns == 1 && desc->natts == 1);
 		attnos[i] = column->attno;
 		key->last_attno = Max(key->last_attno, column->attno);
 	}
+	key->facts.first_is_expensive = is_expensive(&key->columns[0]);
+	key->facts.first_is_numeric = key->columns[0].kind == GS_KEY_NUMERIC;
 	key->deform = gs_deform_create(desc, attnos, key->ncolumns);
 	key->first_deform = gs_deform_create(desc, attnos, 1);
 	pfree(attnos);
@@ -303,17 +306,16 @@ gs_key_encoder_create_next(const GsSortColumn *columns, int ncolumns, TupleDesc 
 	GsKeyEncoder *key;
 
 	/* what made keys long may be in the dictionary now, so their length is chosen anew */
-	if (before->wants_dictionary || before->dictionary_overflowed)
+	if (before->wants_dictionary || before->facts.dictionary_overflowed)
 		key = create_encoder(columns, ncolumns, desc, before->nkeyed, before->full,
 							 before->full ? GS_KEYS_WHOLE : GS_KEYS_SHORT, before, false);
-	else if (before->can_key_more)
-		key = create_encoder(columns, ncolumns, desc, before->first_tied + 1, before->full,
-							 before->truncation,
-							 before, false);
+	else if (before->facts.can_key_more)
+		key = create_encoder(columns, ncolumns, desc, before->facts.first_tied + 1, before->full,
+							 before->truncation, before, false);
 	else
 		key = create_encoder(columns, ncolumns, desc, before->nkeyed, false,
-							 before->short_was_truncated ? GS_KEYS_LONG : GS_KEYS_WHOLE, before,
-							 false);
+							 before->short_was_truncated ? GS_KEYS_LONG : GS_KEYS_WHOLE,
+							 before, false);
 	if (before->counts_values)
 		gs_key_encoder_count_values(key);
 	return key;
@@ -346,6 +348,12 @@ gs_key_encoder_create_same(const GsSortColumn *columns, int ncolumns, TupleDesc 
 }
 
 /* ------------------------------------------------------------- the encodings */
+
+const GsKeyFacts *
+gs_key_encoder_facts(const GsKeyEncoder *key)
+{
+	return &key->facts;
+}
 
 GsKeyLayout *
 gs_key_encoder_layout(GsKeyEncoder *key)
@@ -386,60 +394,19 @@ gs_key_encoder_fingerprint(const GsKeyEncoder *key)
 	return hash;
 }
 
-bool
-gs_key_encoder_is_direct(const GsKeyEncoder *key)
-{
-	return key->direct;
-}
-
-bool
-gs_key_encoder_first_is_expensive(const GsKeyEncoder *key)
-{
-	const KeyColumn *first = &key->columns[0];
-
-	/* of two jsonb values the first differences decide, and the code has all of one */
-	return first->kind == GS_KEY_COMPARED || first->abbreviation != NULL ||
-		first->collation != NULL ||
-		first->kind == GS_KEY_JSONB;
-}
-
-bool
-gs_key_encoder_first_is_numeric(const GsKeyEncoder *key)
-{
-	return key->columns[0].kind == GS_KEY_NUMERIC;
-}
-
 /* --------------------------------------------------------------------- ties */
-
-int
-gs_key_encoder_first_tied(const GsKeyEncoder *key)
-{
-	return key->first_tied;
-}
 
 bool
 gs_key_encoder_decides(const GsKeyEncoder *key)
 {
-	return key->first_tied < 0 && !gs_key_encoder_is_approximate(key);
-}
-
-bool
-gs_key_encoder_can_key_more(const GsKeyEncoder *key)
-{
-	return key->can_key_more;
-}
-
-bool
-gs_key_encoder_more_is_expensive(const GsKeyEncoder *key)
-{
-	return key->more_is_expensive;
+	return key->facts.first_tied < 0 && key->facts.mismatch == NULL;
 }
 
 void
 gs_key_encoder_tie_from(GsKeyEncoder *key, int column)
 {
-	if (key->first_tied < 0 || column < key->first_tied)
-		key->first_tied = column;
+	if (key->facts.first_tied < 0 || column < key->facts.first_tied)
+		key->facts.first_tied = column;
 	key->layout.ndecisive = Min(key->layout.ndecisive, column + 1);
 }
 
@@ -461,8 +428,8 @@ gs_key_encoder_keep_low_cardinality(GsKeyEncoder *key)
 static bool
 abbreviated_key_is_short(const GsKeyEncoder *key)
 {
-	GsKeySortSupport *abbreviation = key->first_tied < 0 ? NULL :
-		key->columns[key->first_tied].abbreviation;
+	GsKeySortSupport *abbreviation = key->facts.first_tied < 0 ? NULL :
+		key->columns[key->facts.first_tied].abbreviation;
 
 	return abbreviation != NULL && gs_key_sortsupport_prefix_is_short(abbreviation);
 }
@@ -489,28 +456,16 @@ gs_key_encoder_wants_full_keys(GsKeyEncoder *key, bool at_end)
 /* ------------------------------------------------------------- verification */
 
 bool
-gs_key_encoder_is_approximate(const GsKeyEncoder *key)
-{
-	return key->mismatch != NULL;
-}
-
-bool
-gs_key_encoder_is_approximate_type(const GsKeyEncoder *key)
-{
-	return key->approximate_type;
-}
-
-bool
 gs_key_encoder_can_prove_order(const GsKeyEncoder *key)
 {
 	/* not if the key ends before the abbreviated column, with a truncated one */
-	return key->approximate_type && key->columns[key->first_tied].abbreviation != NULL;
+	return key->facts.approximate_type && key->columns[key->facts.first_tied].abbreviation != NULL;
 }
 
 bool
 gs_key_encoder_proves_order(const GsKeyEncoder *key, const uint64 *before, const uint64 *record)
 {
-	const KeyColumn *column = &key->columns[key->first_tied];
+	const KeyColumn *column = &key->columns[key->facts.first_tied];
 	const int	nwords = key->layout.nwords;
 	const int	word = column->field->word;
 	int			order;
@@ -522,13 +477,7 @@ gs_key_encoder_proves_order(const GsKeyEncoder *key, const uint64 *before, const
 	if (before[word] == record[word])
 		return true;			/* tied: the engine has compared the rows */
 	order = gs_key_sortsupport_compare(column->abbreviation, before[word], record[word]);
-	return key->layout.columns[key->first_tied].descending ? order > 0 : order < 0;
-}
-
-const char *
-gs_key_encoder_mismatch_reason(const GsKeyEncoder *key)
-{
-	return key->mismatch;
+	return key->layout.columns[key->facts.first_tied].descending ? order > 0 : order < 0;
 }
 
 /* ------------------------------------------------------------- dictionaries */
@@ -626,12 +575,6 @@ gs_key_encoder_wants_dictionary(GsKeyEncoder *key, bool at_end)
 			gs_key_column_choose_dictionary(key, column, true);
 	}
 	return key->wants_dictionary;
-}
-
-bool
-gs_key_encoder_dictionary_overflowed(const GsKeyEncoder *key)
-{
-	return key->dictionary_overflowed;
 }
 
 int

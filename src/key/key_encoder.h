@@ -3,13 +3,12 @@
  * key_encoder.h
  *	  How the sort columns of a sort become key records.
  *
- * An encoder is created for the columns of one sort; key_record.h writes the
- * record of each row with it.  It chooses between *full* keys, which order all
- * rows as far as that is possible, and *truncated* or *abbreviated* ones, which
- * cost less and leave ties to be compared.  The choice is revised while rows
- * arrive: the driver asks gs_key_encoder_wants_dictionary() and
- * gs_key_encoder_wants_full_keys(), and reads the rows again with the encoder
- * of gs_key_encoder_create_next() if one of them says so.
+ * An encoder is created for the columns of one sort; key_record.h writes the record of each row
+ * with it.  It chooses between *full* keys, which order all rows as far as that is possible, and
+ * *truncated* or *abbreviated* ones, which cost less and leave ties to be compared.  The choice
+ * is revised while rows arrive: the driver asks gs_key_encoder_wants_dictionary() and
+ * gs_key_encoder_wants_full_keys(), and reads the rows again with the encoder of
+ * gs_key_encoder_create_next() if one of them says so.
  *
  * Encoders are allocated in the current memory context and need no cleanup.
  * Creating one may ereport what PostgreSQL reports of a locale that it cannot
@@ -30,10 +29,39 @@
 
 typedef struct GsKeyEncoder GsKeyEncoder;
 
+typedef struct GsKeyFacts
+{
+	bool		direct;			/* rows can be encoded by gs_key_record_write_direct() */
+
+	/* the key of a value of the first column costs more than to compare two, or tells nothing */
+	bool		first_is_expensive;
+	/* to compare two copies both first, which costs more than the key of one */
+	bool		first_is_numeric;
+
+	/*
+	 * The first column by which rows with equal keys have to be compared, by an engine that can;
+	 * -1: their order is equal.  Each row that is encoded can change it, because its key may be
+	 * truncated.
+	 */
+	int			first_tied;
+	bool		can_key_more;	/* a key can also have that column: read/read_tied.h */
+	bool		more_is_expensive;	/* which costs as much as several comparisons */
+
+	/*
+	 * Not NULL: keys are approximate, so the order has to be verified by the columns'
+	 * comparators, before a row is returned (order/order_verify.h), or by the caller.  It tells
+	 * the user why that failed: of the first column whose keys are approximate.
+	 */
+	const char *mismatch;
+	/* the only approximate keys are those of a type that compares them by a function of its own */
+	bool		approximate_type;
+
+	bool		dictionary_overflowed;	/* so the last row could not be encoded */
+} GsKeyFacts;
+
 /*
- * Creates the encoder for rows of the given type.  The columns must be
- * encodable.  The layout is keys_only if the only column is the whole row and
- * its value can be decoded from its code.
+ * Creates the encoder for rows of the given type.  The columns must be encodable.  The layout is
+ * keys_only if the only column is the whole row and its value can be decoded from its code.
  *
  * nkeyed: the key ends before the first column of variable width after the first
  * nkeyed ones, unless that is the first of all.  Rows that tie in the key are compared,
@@ -46,11 +74,10 @@ extern GsKeyEncoder *gs_key_encoder_create(const GsSortColumn *columns, int ncol
 										   TupleDesc desc, int nkeyed, bool full);
 
 /*
- * Creates the encoder for reading the rows again, because the keys of `before`
- * do not suit them: with dictionaries for the columns for which that one wants
- * them, without one that overflowed; else with one more column of variable width if
- * that one can have it, or with keys that are truncated later, or neither truncated
- * nor abbreviated to their first bytes.
+ * Creates the encoder for reading the rows again, because the keys of `before` do not suit them:
+ * with dictionaries for the columns for which that one wants them, without one that overflowed;
+ * else with one more column of variable width if that one can have it, or with keys that are
+ * truncated later, or neither truncated nor abbreviated to their first bytes.
  */
 extern GsKeyEncoder *gs_key_encoder_create_next(const GsSortColumn *columns, int ncolumns,
 												TupleDesc desc, const GsKeyEncoder *before);
@@ -63,6 +90,9 @@ extern GsKeyEncoder *gs_key_encoder_create_next(const GsSortColumn *columns, int
 extern GsKeyEncoder *gs_key_encoder_create_same(const GsSortColumn *columns, int ncolumns,
 												TupleDesc desc, const GsKeyEncoder *of);
 
+/* What is known of its keys so far. */
+extern const GsKeyFacts *gs_key_encoder_facts(const GsKeyEncoder *key);
+
 /* The layout of the records, with what was recorded of the rows so far. */
 extern GsKeyLayout *gs_key_encoder_layout(GsKeyEncoder *key);
 
@@ -73,34 +103,7 @@ extern GsKeyLayout *gs_key_encoder_layout(GsKeyEncoder *key);
  */
 extern uint64 gs_key_encoder_fingerprint(const GsKeyEncoder *key);
 
-/* -------------------------------------------------------------------- costs */
-
-/* Can rows be encoded by gs_key_record_write_direct()? */
-extern bool gs_key_encoder_is_direct(const GsKeyEncoder *key);
-
-/* Does encoding the first column cost more than comparing two of its values, or tell nothing? */
-extern bool gs_key_encoder_first_is_expensive(const GsKeyEncoder *key);
-
-/* Is it numeric?  Its comparator copies both values first, which costs more than to encode one. */
-extern bool gs_key_encoder_first_is_numeric(const GsKeyEncoder *key);
-
 /* --------------------------------------------------------------------- ties */
-
-/*
- * The first column by which rows with equal keys have to be compared; -1 if
- * their order is equal.  Needs an engine that can compare.  Each row that is
- * encoded can change it, because its key may be truncated.
- */
-extern int	gs_key_encoder_first_tied(const GsKeyEncoder *key);
-
-/*
- * Can a key also have the column by which tied rows are compared?  That pays if most rows tie
- * (read/read_tied.h).
- */
-extern bool gs_key_encoder_can_key_more(const GsKeyEncoder *key);
-
-/* Does its key cost as much as several comparisons? */
-extern bool gs_key_encoder_more_is_expensive(const GsKeyEncoder *key);
 
 /* Do keys alone decide the order of all rows that were encoded? */
 extern bool gs_key_encoder_decides(const GsKeyEncoder *key);
@@ -115,37 +118,21 @@ extern void gs_key_encoder_keep_full(GsKeyEncoder *key);
 extern void gs_key_encoder_keep_low_cardinality(GsKeyEncoder *key);
 
 /*
- * Have the truncated or abbreviated keys so few distinct values that full keys
- * cost less, even if all rows are read again?  To be called after each row, and
- * with at_end after the last.
+ * Have the truncated or abbreviated keys so few distinct values that full keys cost less, even if
+ * all rows are read again?  To be called after each row, and with at_end after the last.
  */
 extern bool gs_key_encoder_wants_full_keys(GsKeyEncoder *key, bool at_end);
 
 /* ------------------------------------------------------------- verification */
 
 /*
- * Are the keys approximate, so that the order has to be verified by the columns'
- * comparators: before a row is returned (order/order_verify.h), or by the caller?
- */
-extern bool gs_key_encoder_is_approximate(const GsKeyEncoder *key);
-
-/*
- * Are the only approximate keys those of a type that compares its abbreviated
- * keys by a function of its own?
- */
-extern bool gs_key_encoder_is_approximate_type(const GsKeyEncoder *key);
-
-/*
- * Can records alone prove the order of two rows that an engine has put next to each
- * other?  Yes if gs_key_encoder_is_approximate_type() and if these keys are in the
- * record.  proves_order: do they?  If they do not, the rows have to be compared.
+ * Can records alone prove the order of two rows that an engine has put next to each other?  Yes if
+ * the keys of an approximate_type are in the record.  proves_order: do they?  If they do not, the
+ * rows have to be compared.
  */
 extern bool gs_key_encoder_can_prove_order(const GsKeyEncoder *key);
 extern bool gs_key_encoder_proves_order(const GsKeyEncoder *key, const uint64 *before,
 										const uint64 *record);
-
-/* Why the verification failed, for the user: of the first column whose keys are approximate. */
-extern const char *gs_key_encoder_mismatch_reason(const GsKeyEncoder *key);
 
 /* ------------------------------------------------------------- dictionaries */
 
@@ -164,9 +151,6 @@ extern bool gs_key_encoder_is_counting(const GsKeyEncoder *key);
  * at_end when it must be decided.
  */
 extern bool gs_key_encoder_wants_dictionary(GsKeyEncoder *key, bool at_end);
-
-/* Could the last row not be encoded because a dictionary is full? */
-extern bool gs_key_encoder_dictionary_overflowed(const GsKeyEncoder *key);
 
 /* The number of values that have codes; 0 without dictionaries. */
 extern int	gs_key_encoder_dictionary_values(const GsKeyEncoder *key);

@@ -45,16 +45,10 @@
 #define DICTIONARY_SHARE		8
 
 /*
- * Longer keys of text of the C library cost more than they save: its comparisons end at the first
- * letters that differ, and the order is verified by them anyway.  Processor time relative to
- * PostgreSQL's, ORDER BY a text in en_US.UTF-8 and an integer, 200 k or 300 k rows, work_mem = 4MB
- * (medians of 3 by turns, 2 cores of an AMD EPYC that others used too, PostgreSQL 15.20,
- * 2026-11-24):
- *
- *						 up to 1 kB		this many bytes
- *	 265 letters of words		0.98	0.34
- *	 300 hex digits				0.72	0.41
- *	 the same after 45 letters	0.56	0.52		read again with keys of up to 1 kB
+ * The length of truncated keys of text of the C library: its comparisons end at the first letters
+ * that differ, and the order is verified by them anyway.  ORDER BY a text of 265 letters in
+ * en_US.UTF-8 and an integer: 0.34 of PostgreSQL's processor time, and 0.98 with 1 kB
+ * (work_mem = 4MB, 2 busy cores of an AMD EPYC, PostgreSQL 15.20, 2026-11-24).
  */
 #define SHORT_KEY_BYTES	32
 
@@ -95,12 +89,9 @@ typedef struct KeyColumn
 {
 	GsKeyKind	kind;
 	bool		by_value;		/* passed by value, and one field */
-	bool		is_integer;		/* by_value, and the code is (value ^ flip) &
-								 * mask */
-	bool		is_read;		/* the located value is all that its code
-								 * needs */
-	bool		is_plain;		/* variable width, and the bytes of the value
-								 * are its key */
+	bool		is_integer;		/* by_value, and the code is (value ^ flip) & mask */
+	bool		is_read;		/* the located value is all that its code needs */
+	bool		is_plain;		/* variable width, and the bytes of the value are its key */
 	uint64		flip;			/* the sign bit of signed integers */
 	uint64		mask;
 	AttrNumber	attno;
@@ -110,8 +101,7 @@ typedef struct KeyColumn
 	GsKeySortSupport *abbreviation; /* makes abbreviated keys; else NULL */
 	GsKeyCollation *collation;	/* makes collation keys; else NULL */
 	GsKeyDictionary *dictionary;	/* has the codes of its values; else NULL */
-	GsKeyMaker *maker;			/* makes other codes of variable width; else
-								 * NULL */
+	GsKeyMaker *maker;			/* makes other codes of variable width; else NULL */
 	int			fixed_weight;	/* numeric: as the maker has it */
 	bool		of_libc;		/* text whose keys are the C library's */
 	CountedValues *counted;		/* NULL if they are not or no longer counted */
@@ -126,33 +116,22 @@ struct GsKeyEncoder
 	AttrNumber	last_attno;
 	TupleDesc	desc;
 	KeyColumn  *columns;
-	bool		direct;			/* see gs_key_encoder_is_direct() */
-	int			first_tied;		/* see gs_key_encoder_first_tied() */
+	GsKeyFacts	facts;
 	int			nkeyed;			/* see gs_key_encoder_create() */
-	bool		can_key_more;	/* see gs_key_encoder_can_key_more() */
-	bool		more_is_expensive;	/* see gs_key_encoder_more_is_expensive() */
-
-	/* verification */
-	const char *mismatch;		/* see gs_key_encoder_mismatch_reason(); NULL:
-								 * keys are exact */
-	bool		approximate_type;	/* see gs_key_encoder_is_approximate_type() */
 
 	/* dictionaries */
 	bool		counts_values;	/* see gs_key_encoder_count_values() */
 	bool		wants_dictionary;
-	bool		dictionary_overflowed;
 
 	/* abbreviated and truncated keys */
-	bool		may_be_low_cardinality; /* see
-										 * gs_key_encoder_keep_low_cardinality() */
+	bool		may_be_low_cardinality; /* see gs_key_encoder_keep_low_cardinality() */
 	bool		full;			/* see gs_key_encoder_create() */
 	GsKeyTruncation truncation;
 	GsDistinct	truncated_keys; /* initialized with the first of them */
 	bool		short_was_truncated;	/* the first of them has SHORT_KEY_BYTES */
 
 	/* the current row */
-	GsDeform   *deform;			/* locates the columns in a tuple; NULL: the
-								 * slot does */
+	GsDeform   *deform;			/* locates the columns in a tuple; NULL: the slot does */
 	GsDeform   *first_deform;	/* locates the first column only */
 	Datum	   *values;			/* its sort columns */
 	bool	   *nulls;

@@ -3,22 +3,22 @@
  * key_numeric.h
  *	  Order-preserving codes of numerics.
  *
- * A code is bytes that compare as the values do (key_bytes.h): a word, followed by
- * more bytes if its last bit is set.  The codes of most values are only the word, which
- * is made inline.
+ * A code is bytes that compare as the values do (key_bytes.h): a word, followed by more bytes if
+ * its last bit is set.  The codes of most values are only the word, which is made inline.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_KEY_NUMERIC_H
 #define GPUSORT_KEY_NUMERIC_H
 
+#include "common/key_codec.h"
+
 /*
  * The format of a stored numeric: a header of 16 bits, in the long form another 16 with
  * the weight, and digits of base 10000, of 16 bits each.  PostgreSQL does not export
  * these definitions (numeric.c), but cannot change them, as they are in its data files.
  */
-#define GS_NUMERIC_FORM				0xC000	/* the upper two bits of the
-											 * header */
+#define GS_NUMERIC_FORM				0xC000	/* the upper two bits of the header */
 #define GS_NUMERIC_SHORT			0x8000	/* no weight follows the header */
 #define GS_NUMERIC_SHORT_NEGATIVE	0x2000
 #define GS_NUMERIC_SHORT_WEIGHT		0x007F	/* two's complement */
@@ -50,10 +50,7 @@ extern size_t gs_numeric_write_code(const char *data, size_t nbytes, int fixed_w
 static inline uint16
 gs_numeric_digit(const char *digits, int i)
 {
-	uint16		digit;
-
-	memcpy(&digit, digits + i * sizeof(digit), sizeof(digit));
-	return digit;
+	return gs_load_uint16(digits + i * sizeof(uint16));
 }
 
 /* The first n digits as one number, followed by zeros up to nplaces digits. */

@@ -3,12 +3,11 @@
  * key_order.c
  *	  The order of a sort operator, and the kind of code that preserves it.
  *
- * An order is defined by the comparison function of its btree operator family, support
- * function 1, which PostgreSQL's sort calls too.  So it is recognized by that function,
- * not by type or operator family: a domain over int4 is compared by int4's function, a
- * varchar by text's, an ISBN of contrib/isn by int8's; text's pattern operators have a
- * function of their own, and an operator class that reverses int4 has one that is not
- * known here.
+ * An order is defined by the comparison function of its btree operator family, support function
+ * 1, which PostgreSQL's sort calls too.  So it is recognized by that function, not by type or
+ * operator family: a domain over int4 is compared by int4's function, a varchar by text's, an
+ * ISBN of contrib/isn by int8's; text's pattern operators have a function of their own, and an
+ * operator class that reverses int4 has one that is not known here.
  *
  * A function that is not known here can only be called: the values have no codes, and
  * comparisons alone put them in order (GS_KEY_COMPARED).
@@ -198,11 +197,7 @@ suits_type(const KnownFunction *known, Oid type)
 static void
 order_by_comparison(GsKeyOrder *order)
 {
-	order->kind = GS_KEY_COMPARED;
-	order->collation = InvalidOid;
-	order->element = NULL;
-	order->next = NULL;
-	order->approximate = false;
+	*order = (GsKeyOrder) {.kind = GS_KEY_COMPARED,.type = order->type};
 }
 
 /*
@@ -223,13 +218,9 @@ order_of_function(const FmgrInfo *function, Oid type, Oid collation,
 	}
 	if (known->collated && !gs_key_collation_can_encode(collation, why_not))
 		return false;
-	order->kind = known->kind;
-	order->type = type;
-	order->collation = known->collated && !gs_collation_is_bytewise(collation) ?
-		collation : InvalidOid;
-	order->element = NULL;
-	order->next = NULL;
-	order->approximate = false;
+	*order = (GsKeyOrder) {.kind = known->kind,.type = type};
+	if (known->collated && !gs_collation_is_bytewise(collation))
+		order->collation = collation;
 	if (known->kind == GS_KEY_COMPOSITE)
 		return order_of_columns(order, why_not);
 	return has_elements(known->kind) ? order_of_elements(order, collation, why_not) : true;
@@ -271,8 +262,7 @@ order_of_elements(GsKeyOrder *order, Oid collation, char **why_not)
 	const FmgrInfo *function;
 	Oid			type;
 
-	check_stack_depth();		/* an element can be a domain over an array,
-								 * and so on */
+	check_stack_depth();		/* an element can be a domain over an array, and so on */
 	if (order->kind == GS_KEY_RANGE || order->kind == GS_KEY_MULTIRANGE)
 	{
 		TypeCacheEntry *range = gs_key_order_range(order);

@@ -14,13 +14,6 @@
  * DESC and NULLS LAST are not visible in it: the packing (key_pack.h) applies
  * them when the ranges of the codes are known.
  *
- * A value that is compressed or stored out of line is fetched here, once, and its
- * bytes are stored behind the row; the row itself keeps only the TOAST pointer, as
- * in PostgreSQL's sort.  Keys that are computed from a value (key_bytes.h,
- * key_collation.h) are stored there too, unless the prefix holds all of them.  Of
- * a text that is compared byte by byte, no more bytes are fetched than a truncated
- * key has.
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -43,13 +36,6 @@ static inline bool
 fits_prefix(const KeyBytes *bytes)
 {
 	return bytes->len <= sizeof(uint64);
-}
-
-/* Is a value compressed or out of line? */
-static inline bool
-must_be_detoasted(const struct varlena *value)
-{
-	return VARATT_IS_COMPRESSED(value) || VARATT_IS_EXTERNAL(value);
 }
 
 /*
@@ -112,7 +98,7 @@ locate_bytes(GsKeyEncoder *key, KeyColumn *column, Datum datum, const char **why
 	}
 
 	value = (struct varlena *) DatumGetPointer(datum);
-	if (must_be_detoasted(value))
+	if (gs_is_toasted(-1, datum))
 	{
 		shorten_keys(key, column);
 		value = detoast_value(key, column, value);
@@ -153,7 +139,7 @@ read_plain_bytes(KeyColumn *column, Datum datum)
 	const struct varlena *value = (const struct varlena *) DatumGetPointer(datum);
 	KeyBytes   *bytes = &column->bytes;
 
-	if (!column->is_plain || must_be_detoasted(value))
+	if (!column->is_plain || gs_is_toasted(-1, datum))
 		return false;
 	bytes->separate = false;
 	bytes->data = VARDATA_ANY(value);
@@ -168,7 +154,7 @@ read_numeric_word(KeyColumn *column, Datum datum)
 {
 	const struct varlena *value = (const struct varlena *) DatumGetPointer(datum);
 
-	if (column->kind != GS_KEY_NUMERIC || must_be_detoasted(value) ||
+	if (column->kind != GS_KEY_NUMERIC || gs_is_toasted(-1, datum) ||
 		!gs_numeric_code_is_word(VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value),
 								 column->fixed_weight, &column->bytes.prefix))
 		return false;
@@ -210,7 +196,7 @@ is_cheap(KeyColumn *column, Datum datum)
 	if (column->collation != NULL || column->abbreviation != NULL || column->of_libc)
 		return false;
 	return column->maker != NULL ? read_numeric_word(column, datum) :
-		!must_be_detoasted((const struct varlena *) DatumGetPointer(datum));
+		!gs_is_toasted(-1, datum);
 }
 
 /* Counts a value of a column, which may decide about a dictionary. */
@@ -243,7 +229,7 @@ read_dictionary_code(GsKeyEncoder *key, KeyColumn *column, Datum *value, const c
 	{
 		*why_not = "too many distinct values for a dictionary";
 		column->choice = GS_DICTIONARY_REJECTED;
-		key->dictionary_overflowed = true;
+		key->facts.dictionary_overflowed = true;
 		return false;
 	}
 	*value = UInt64GetDatum(code);
@@ -251,12 +237,6 @@ read_dictionary_code(GsKeyEncoder *key, KeyColumn *column, Datum *value, const c
 }
 
 /* ---------------------------------------------------------------------- rows */
-
-static inline HeapTupleHeader
-source_tuple(const GsRowSource *source)
-{
-	return (HeapTupleHeader) (source->body - MINIMAL_TUPLE_OFFSET);
-}
 
 /* Can the tuple be deformed here?  Otherwise its slot does it, or has done it. */
 static inline bool
@@ -270,7 +250,7 @@ static void
 locate_values(GsKeyEncoder *key, TupleTableSlot *slot, const GsRowSource *source)
 {
 	if (deforms_tuple(key, slot, source) &&
-		gs_deform(key->deform, source_tuple(source), key->values, key->nulls))
+		gs_deform(key->deform, gs_row_header(source->body), key->values, key->nulls))
 		return;
 	slot_getsomeattrs(slot, key->last_attno);
 	for (int i = 0; i < key->ncolumns; i++)
@@ -329,9 +309,8 @@ truncate_key(GsKeyEncoder *key, int colno)
 		MemoryContext old = MemoryContextSwitchTo(GetMemoryChunkContext(key));
 
 		/*
-		 * Where values are detoasted only in part, decide late: that costs
-		 * little, and full keys can cost three times PostgreSQL's sort if
-		 * only the first few values begin alike.
+		 * Where values are detoasted only in part, decide late: that costs little, and full keys
+		 * can cost three times PostgreSQL's sort if only the first few values begin alike.
 		 */
 		gs_distinct_init(distinct, gs_key_column_is_prefix(key, column) ?
 						 LAST_TRUNCATION_CHECK : FIRST_TRUNCATION_CHECK);
@@ -343,8 +322,8 @@ truncate_key(GsKeyEncoder *key, int colno)
 		gs_distinct_add(distinct, column->bytes.data, column->bytes.len);
 	key->ncolumns = colno + 1;
 	key->layout.ndecisive = colno + 1;
-	key->first_tied = colno;
-	key->can_key_more = false;
+	key->facts.first_tied = colno;
+	key->facts.can_key_more = false;
 }
 
 /* The number of bytes of a column's key that are stored behind the row; truncates it. */
@@ -390,11 +369,11 @@ static void
 locate_values_of_row(GsKeyEncoder *key, const GsRowSource *source)
 {
 	HeapTupleData tuple = {
-		.t_len = source->nbytes + MINIMAL_TUPLE_OFFSET,.t_data = source_tuple(source)
+		.t_len = source->nbytes + MINIMAL_TUPLE_OFFSET,.t_data = gs_row_header(source->body)
 	};
 
 	if (key->deform != NULL &&
-		gs_deform(key->deform, source_tuple(source), key->values, key->nulls))
+		gs_deform(key->deform, tuple.t_data, key->values, key->nulls))
 		return;
 	for (int i = 0; i < key->ncolumns; i++)
 		key->values[i] = heap_getattr(&tuple, key->columns[i].attno, key->desc,
@@ -445,17 +424,11 @@ write_value_bytes(GsKeyEncoder *key, int colno, const GsRowSource *source,
 			(column->kind == GS_KEY_NAME ? 0 : VARHDRSZ_SHORT);
 	else
 	{
-		/*
-		 * the row was formed from the slot's values: locate the copy of this
-		 * one
-		 */
-		HeapTupleData tuple;
-		Datum		value;
+		/* the row was formed from the slot's values: locate the copy of this one */
+		HeapTupleData tuple = gs_row_tuple(row);
 		bool		is_null;
+		const Datum value = heap_getattr(&tuple, column->attno, key->desc, &is_null);
 
-		tuple.t_len = ((MinimalTuple) row)->t_len + MINIMAL_TUPLE_OFFSET;
-		tuple.t_data = (HeapTupleHeader) (row - MINIMAL_TUPLE_OFFSET);
-		value = heap_getattr(&tuple, column->attno, key->desc, &is_null);
 		stored = column->kind == GS_KEY_NAME ?
 			NameStr(*DatumGetName(value)) : VARDATA_ANY(DatumGetPointer(value));
 	}
@@ -535,8 +508,7 @@ gs_key_record_read_first(GsKeyEncoder *key, TupleTableSlot *slot, bool *is_null,
 	const char *why_not;
 
 	if (slot->tts_nvalid >= attno || body == NULL ||
-		!gs_deform(key->first_deform, (HeapTupleHeader) (body - MINIMAL_TUPLE_OFFSET),
-				   key->values, key->nulls))
+		!gs_deform(key->first_deform, gs_row_header(body), key->values, key->nulls))
 		key->values[0] = slot_getattr(slot, attno, &key->nulls[0]);
 	*is_null = key->nulls[0];
 	if (*is_null)
@@ -656,7 +628,7 @@ gs_key_record_write_direct(GsKeyEncoder *key, TupleTableSlot *slot, const GsRowS
 	if (source->body == NULL)
 		return write_values(key, slot, record);
 	if (likely(deforms_tuple(key, slot, source) &&
-			   write_tuple(key, source_tuple(source), record, true)))
+			   write_tuple(key, gs_row_header(source->body), record, true)))
 		return 0;
 	locate_values(key, slot, source);
 	return gs_key_record_write(key, source, NULL, 0, record);
@@ -665,7 +637,8 @@ gs_key_record_write_direct(GsKeyEncoder *key, TupleTableSlot *slot, const GsRowS
 uint32
 gs_key_record_write_direct_row(GsKeyEncoder *key, const GsRowSource *source, uint64 *record)
 {
-	if (likely(key->deform != NULL && write_tuple(key, source_tuple(source), record, false)))
+	if (likely(key->deform != NULL &&
+			   write_tuple(key, gs_row_header(source->body), record, false)))
 		return 0;
 	locate_values_of_row(key, source);
 	return gs_key_record_write(key, source, NULL, 0, record);

@@ -15,6 +15,7 @@
 
 #include "access/htup_details.h"
 #include "executor/tuptable.h"
+#include "utils/memutils.h"
 
 /* How rows of one type are formed of values faster than by PostgreSQL. */
 typedef struct GsRowForm GsRowForm;
@@ -29,8 +30,8 @@ typedef struct GsRowSource
 	/* if it has to be formed */
 	bool		has_nulls;
 	const GsRowForm *form;		/* NULL: by heap_fill_tuple() */
-	const uint16 *value_at;		/* with a form: where gs_row_store() puts each value that is passed by
-								 * reference; its header is short if it has one */
+	const uint16 *value_at;		/* with a form: where gs_row_store() puts values that are passed by
+								 * reference, with short headers */
 } GsRowSource;
 
 /* Allocates in the current memory context. */
@@ -98,6 +99,50 @@ gs_row_source_contains(const GsRowSource *source, const void *address)
 	return source->body != NULL &&
 		(const char *) address >= source->body &&
 		(const char *) address < source->body + source->nbytes;
+}
+
+/* --------------------------------------------------------------- stored rows */
+
+/* The header of a stored row, of which it has only the end. */
+static inline HeapTupleHeader
+gs_row_header(const void *row)
+{
+	return (HeapTupleHeader) ((const char *) row - MINIMAL_TUPLE_OFFSET);
+}
+
+/* A stored row, for heap_getattr(). */
+static inline HeapTupleData
+gs_row_tuple(const void *row)
+{
+	return (HeapTupleData) {
+		.t_len = ((const MinimalTupleData *) row)->t_len + MINIMAL_TUPLE_OFFSET,
+		.t_data = gs_row_header(row)
+	};
+}
+
+/* A copy of a row, in memory that the next copy uses again. */
+typedef struct GsRowCopy
+{
+	MemoryContext context;
+	MinimalTuple row;			/* NULL: none yet */
+	Size		size;			/* of the memory */
+} GsRowCopy;
+
+/* Copies a row; returns the copy. */
+static inline MinimalTuple
+gs_row_copy(GsRowCopy *copy, const MinimalTupleData *row)
+{
+	if (row->t_len > copy->size)
+	{
+		if (copy->row != NULL)
+			pfree(copy->row);
+		copy->row = NULL;
+		copy->size = 0;
+		copy->row = (MinimalTuple) MemoryContextAllocHuge(copy->context, (Size) row->t_len * 2);
+		copy->size = (Size) row->t_len * 2;
+	}
+	memcpy(copy->row, row, row->t_len);
+	return copy->row;
 }
 
 #endif							/* GPUSORT_KEY_ROW_H */

@@ -3,30 +3,20 @@
  * key_sortsupport.c
  *	  Abbreviated keys of a type's SortSupport.
  *
- * A type's SortSupport tells a tuplesort how to abbreviate a value to a Datum,
- * and which function compares such Datums.  If that is one of PostgreSQL's three
- * functions for plain numbers, any engine can sort by the Datums, and the type's
- * comparator resolves ties.  So a type needs no encoding of ours.  A type whose
- * values themselves are compared by one of the three is not even abbreviated.
+ * A type's SortSupport tells a tuplesort how to abbreviate a value to a Datum, and which function
+ * compares such Datums.  If that is one of PostgreSQL's three functions for plain numbers, any
+ * engine can sort by the Datums, and the type's comparator resolves ties.  A type whose values
+ * themselves are compared by one of the three is not even abbreviated.  The order of a function
+ * of the type's own is taken for that of unsigned numbers, and verified (README.md); if the type
+ * contradicts two Datums as they arrive, the attempt ends there.
  *
- * A type can also compare abbreviated keys by a function of its own, as PostGIS
- * geometry does, where 0 means that only the full comparison can decide.  That
- * order is not known, but is nearly always the one of unsigned numbers.  So the
- * Datum is an approximate key: before the first row is returned, the type's
- * function compares the Datums of neighbors, and the type's comparator the rows
- * for which that is undecided (order/order_verify.h).  If the type contradicts two
- * Datums as they arrive, the attempt ends there.
+ * Under ICU, tables give the first 8 bytes of a text's sort key in a tenth of the time
+ * (collation_icu.h), but only those of the primary level, because what follows when ICU makes a
+ * key in parts is not specified.
  *
- * Under ICU, the abbreviated key of a text is the first 8 bytes of its sort key.
- * Tables give these in a tenth of the time (collation_icu.h), but only those of
- * the primary level, because what follows when ICU makes a key in parts is not
- * specified.  If these have few distinct values, because the texts begin alike,
- * the whole primary level may be the better key (key_collation.h); or the full key,
- * if other columns follow.
- *
- * Whether abbreviation pays depends on the values.  A tuplesort asks the type at
- * 10 rows, 20, 40 and so on (abbrev_abort); so does this file, except for texts
- * under ICU, for which it has its own samples.
+ * Whether abbreviation pays depends on the values.  A tuplesort asks the type at 10 rows, 20, 40
+ * and so on (abbrev_abort); so does this file, except for texts under ICU, for which it has its
+ * own samples.
  *
  *-------------------------------------------------------------------------
  */
@@ -41,7 +31,6 @@
 #include "access/nbtree.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
-#include "utils/sortsupport.h"
 
 /*
  * The sample of texts: the first 640, then every eighth.  It is evaluated at 40
@@ -85,8 +74,7 @@ typedef struct TextCodes
 	GsDistinct	texts;			/* of the sample */
 	GsDistinct	codes;
 	Size		nbytes;
-	Size		nunmapped;		/* of these, in texts that the tables do not
-								 * cover */
+	Size		nunmapped;		/* of these, in texts that the tables do not cover */
 	bool		low_cardinality;
 } TextCodes;
 
@@ -101,6 +89,19 @@ struct GsKeySortSupport
 	bool		contradicted;	/* by the type's function */
 	Datum		last;			/* the previous Datum, if approximate */
 };
+
+void
+gs_key_sortsupport_prepare(SortSupport support, const GsSortColumn *column, bool abbreviate)
+{
+	*support = (SortSupportData) {
+		.ssup_cxt = CurrentMemoryContext,
+		.ssup_collation = column->collation,
+		.ssup_nulls_first = column->nulls_first,
+		.ssup_attno = column->attno,
+		.abbreviate = abbreviate
+	};
+	PrepareSortSupportFromOrderingOp(column->sort_operator, support);
+}
 
 /* Finds out how abbreviated keys compare.  Returns false if there are none. */
 static bool
@@ -137,17 +138,13 @@ has_support(Oid sort_operator)
 GsKeySortSupport *
 gs_key_sortsupport_create(Oid sort_operator, Oid collation)
 {
+	const GsSortColumn column = {.sort_operator = sort_operator,.collation = collation};
 	GsKeySortSupport *abbreviation;
-	SortSupport support;
 
 	if (!has_support(sort_operator))
 		return NULL;
 	abbreviation = palloc0(sizeof(GsKeySortSupport));
-	support = &abbreviation->support;
-	support->ssup_cxt = CurrentMemoryContext;
-	support->ssup_collation = collation;
-	support->abbreviate = true;
-	PrepareSortSupportFromOrderingOp(sort_operator, support);
+	gs_key_sortsupport_prepare(&abbreviation->support, &column, true);
 	abbreviation->next_check = 10;
 	if (find_order(abbreviation))
 		return abbreviation;

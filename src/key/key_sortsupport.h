@@ -8,6 +8,17 @@
 #ifndef GPUSORT_KEY_SORTSUPPORT_H
 #define GPUSORT_KEY_SORTSUPPORT_H
 
+#include "utils/sortsupport.h"
+
+#include "key/key_columns.h"
+
+/*
+ * Finds the comparator of a column, in the current memory context; abbreviate: with abbreviated
+ * keys, if the type has them.  May ereport what the type's function reports.
+ */
+extern void gs_key_sortsupport_prepare(SortSupport support, const GsSortColumn *column,
+									   bool abbreviate);
+
 typedef struct GsKeySortSupport GsKeySortSupport;
 
 /*
@@ -34,16 +45,14 @@ extern bool gs_key_sortsupport_is_approximate(const GsKeySortSupport *abbreviati
 extern int	gs_key_sortsupport_compare(GsKeySortSupport *abbreviation, uint64 a, uint64 b);
 
 /*
- * Returns the code of a value that is not NULL.  Codes ascend with the values;
- * equal codes mean that the values have to be compared.  May ereport what the
- * type's function reports.
+ * Returns the code of a value that is not NULL.  Codes ascend with the values; equal codes mean
+ * that the values have to be compared.  May ereport what the type's function reports.
  */
 extern uint64 gs_key_sortsupport_code(GsKeySortSupport *abbreviation, Datum value);
 
 /*
- * Returns why the codes should be abandoned, or NULL: they have too few distinct
- * values, or the type has contradicted an approximate order.  To be called after
- * each code.
+ * Returns why the codes should be abandoned, or NULL: they have too few distinct values, or the
+ * type has contradicted an approximate order.  To be called after each code.
  */
 extern const char *gs_key_sortsupport_why_not(GsKeySortSupport *abbreviation);
 

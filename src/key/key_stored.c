@@ -23,7 +23,7 @@
 
 /* The rotation brings the high bits, which a multiplication does not mix, to the low ones. */
 static inline uint64
-mix(uint64 lane, const unsigned char *bytes)
+mix_lane(uint64 lane, const unsigned char *bytes)
 {
 	uint64		word;
 
@@ -40,7 +40,7 @@ hash_long(const unsigned char *bytes, Size nbytes)
 	for (; nbytes >= LANES_BYTES; bytes += LANES_BYTES, nbytes -= LANES_BYTES)
 	{
 		for (int i = 0; i < NLANES; i++)
-			lanes[i] = mix(lanes[i], bytes + i * sizeof(uint64));
+			lanes[i] = mix_lane(lanes[i], bytes + i * sizeof(uint64));
 	}
 	return hash_combine(hash_bytes((const unsigned char *) lanes, sizeof(lanes)),
 						hash_bytes(bytes, nbytes));

@@ -3,10 +3,9 @@
  * order.c
  *	  What decides the order of rows: keys, comparisons, or both.
  *
- * An engine sorts by keys, and by gs_order_compare_tied where these are equal.
- * Runs are merged in the same way; by approximate keys a block ahead, whose order is
- * verified (run/run_block.h), unless the caller verifies it.  If some run has no keys,
- * only comparisons decide.
+ * An engine sorts by keys, and by gs_order_tied_rows where these are equal.  Runs are merged
+ * in the same way; by approximate keys a block ahead, whose order is verified (run/run_block.h),
+ * unless the caller verifies it.  If some run has no keys, only comparisons decide.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,7 +22,7 @@
 static int
 first_tied(const GsOrder *order)
 {
-	return gs_key_encoder_first_tied(order->key);
+	return gs_key_encoder_facts(order->key)->first_tied;
 }
 
 static uint64
@@ -31,7 +30,7 @@ locate_first(void *arg, const void *row)
 {
 	GsOrder    *order = arg;
 
-	return gs_sort_compare_locate(order->compare, row, 0);
+	return gs_order_compare_locate(order->compare, row, 0);
 }
 
 static uint64
@@ -39,7 +38,7 @@ locate_tied(void *arg, const void *row)
 {
 	GsOrder    *order = arg;
 
-	return gs_sort_compare_locate(order->compare, row, first_tied(order));
+	return gs_order_compare_locate(order->compare, row, first_tied(order));
 }
 
 static int
@@ -47,7 +46,7 @@ compare_values(void *arg, uint64 a, uint64 b)
 {
 	GsOrder    *order = arg;
 
-	return gs_sort_compare_values(order->compare, a, b);
+	return gs_order_compare_values(order->compare, a, b);
 }
 
 static bool
@@ -55,7 +54,7 @@ are_addresses(void *arg)
 {
 	GsOrder    *order = arg;
 
-	return gs_sort_compare_has_addresses(order->compare);
+	return gs_order_compare_has_addresses(order->compare);
 }
 
 static uint64
@@ -63,7 +62,7 @@ guess_tied(void *arg, const void *row, int guess)
 {
 	GsOrder    *order = arg;
 
-	return gs_sort_compare_guess(order->compare, row, first_tied(order), guess);
+	return gs_order_compare_guess(order->compare, row, first_tied(order), guess);
 }
 
 static int
@@ -71,7 +70,7 @@ compare_rows(void *arg, GsLocatedRow a, GsLocatedRow b)
 {
 	GsOrder    *order = arg;
 
-	return gs_sort_compare_located(order->compare, a, b);
+	return gs_order_compare_located(order->compare, a, b);
 }
 
 static uint32
@@ -79,7 +78,7 @@ hash_tied(void *arg, const void *row)
 {
 	GsOrder    *order = arg;
 
-	return gs_sort_compare_hash(order->compare, row, first_tied(order), order->ncolumns);
+	return gs_order_compare_hash(order->compare, row, first_tied(order), order->ncolumns);
 }
 
 static bool
@@ -87,16 +86,16 @@ are_same_tied(void *arg, const void *a, const void *b)
 {
 	GsOrder    *order = arg;
 
-	return gs_sort_compare_are_same(order->compare, a, b, first_tied(order));
+	return gs_order_compare_are_same(order->compare, a, b, first_tied(order));
 }
 
-const GsRowCompare gs_order_compare_tied =
+const GsRowCompare gs_order_tied_rows =
 {
 	locate_tied, compare_values, are_addresses, compare_rows, hash_tied, are_same_tied, GS_GUESSES,
 		guess_tied
 };
 
-const GsRowCompare gs_order_compare_all =
+const GsRowCompare gs_order_all_rows =
 {
 	.locate = locate_first,
 	.compare_values = compare_values,
@@ -124,7 +123,7 @@ gs_order_create_comparator(GsOrder *order)
 	if (order->compare != NULL)
 		return;
 	old = MemoryContextSwitchTo(order->context);
-	order->compare = gs_sort_compare_create(order->columns, order->ncolumns, order->desc);
+	order->compare = gs_order_compare_create(order->columns, order->ncolumns, order->desc);
 	MemoryContextSwitchTo(old);
 }
 
@@ -132,7 +131,7 @@ void
 gs_order_use_keys(GsOrder *order, GsKeyEncoder *key)
 {
 	order->key = key;
-	order->direct_key = gs_key_encoder_is_direct(key);
+	order->direct_key = gs_key_encoder_facts(key)->direct;
 	order->keys_only = gs_key_encoder_layout(key)->keys_only;
 	if (!gs_key_encoder_decides(key))
 		gs_order_create_comparator(order);
@@ -162,9 +161,9 @@ gs_order_compared_bytes(const GsOrder *order, Size memory_limit, double row_byte
 {
 	const int	first = first_tied(order);
 
-	if (first < 0 || order->compare == NULL || gs_key_encoder_can_key_more(order->key))
+	if (first < 0 || order->compare == NULL || gs_key_encoder_facts(order->key)->can_key_more)
 		return 0;
-	return memory_limit * gs_sort_compare_copies_share(order->compare, first, row_bytes);
+	return memory_limit * gs_order_compare_copies_share(order->compare, first, row_bytes);
 }
 
 GsStatus
@@ -175,12 +174,12 @@ gs_order_sort(GsOrder *order, GsEngine *engine, Size compared_bytes)
 	GsStatus	status;
 
 	if (order->compare != NULL)
-		MemoryContextSwitchTo(gs_sort_compare_context(order->compare));
+		MemoryContextSwitchTo(gs_order_compare_context(order->compare));
 	if (nbytes > 0)
-		(void) gs_sort_compare_keep(order->compare, nbytes);
+		(void) gs_order_compare_keep(order->compare, nbytes);
 	status = gs_engine_sort(engine);
 	if (nbytes > 0)
-		engine->stats.peak_bytes += gs_sort_compare_keep(order->compare, 0);
+		engine->stats.peak_bytes += gs_order_compare_keep(order->compare, 0);
 	MemoryContextSwitchTo(old);
 	return status;
 }
@@ -194,7 +193,7 @@ gs_order_compared(GsOrder *order)
 
 	gs_order_create_comparator(order);
 	return (GsMergeOrder) {
-		.layout = &no_keys,.compare = &gs_order_compare_all,.compare_arg = order
+		.layout = &no_keys,.compare = &gs_order_all_rows,.compare_arg = order
 	};
 }
 
@@ -204,16 +203,16 @@ gs_order_merged(GsOrder *order)
 {
 	const GsRowCompare *verify;
 
-	if (order->presorted || gs_key_columns_are_compared(order->columns, order->ncolumns))
+	if (order->presorted || gs_key_columns_traits(order->columns, 1).compared)
 		return gs_order_compared(order);
 	if (!gs_key_encoder_decides(order->key))
 		gs_order_create_comparator(order);
-	verify = gs_key_encoder_is_approximate(order->key) ? &gs_order_compare_all : NULL;
+	verify = gs_key_encoder_facts(order->key)->mismatch != NULL ? &gs_order_all_rows : NULL;
 	return (GsMergeOrder) {
 		.layout = gs_key_encoder_layout(order->key),
 			.keys_decide = true,
 			.compare = first_tied(order) < 0 ? NULL : verify != NULL ? verify :
-			&gs_order_compare_tied,
+			&gs_order_tied_rows,
 			.verify = order->caller_verifies ? NULL : verify,
 			.instead = verify,
 			.compare_arg = order
@@ -231,7 +230,7 @@ gs_order_leaves_ties(const GsOrder *order, const GsEngine *engine)
 bool
 gs_order_verifies_keys(const GsOrder *order)
 {
-	return gs_key_encoder_is_approximate(order->key) && !order->caller_verifies;
+	return gs_key_encoder_facts(order->key)->mismatch != NULL && !order->caller_verifies;
 }
 
 /* What was found as presorted rows arrived: each was compared with the one before. */
@@ -257,7 +256,7 @@ gs_order_verify(GsOrder *order, GsEngine *engine, bool extends_run)
 			 !(engine->stats.all_compared && first_tied(order) == 0))
 		status = gs_verify_keys(engine, order->key, order->compare, &found);
 	if (!found.succeeded && engine->capabilities->can_compare &&
-		gs_engine_cpu_resort(engine, &gs_order_compare_all, order) == GS_STATUS_OK)
+		gs_engine_cpu_resort(engine, &gs_order_all_rows, order) == GS_STATUS_OK)
 	{
 		found.succeeded = true;
 		total->ncorrected++;

@@ -36,16 +36,16 @@ typedef struct GsOrder
 	MemoryContext context;
 
 	GsKeyEncoder *key;			/* NULL: none was chosen yet */
-	bool		direct_key;		/* gs_key_encoder_is_direct() of it */
+	bool		direct_key;		/* GsKeyFacts.direct of it */
 	bool		keys_only;		/* its layout's: the key is the row */
 	bool		presorted;		/* all rows arrived in order so far, and have no keys */
-	GsSortCompare *compare;		/* where keys do not decide; NULL: they do */
+	GsOrderCompare *compare;	/* where keys do not decide; NULL: they do */
 	GsKeyVerification verification;
 } GsOrder;
 
 /* For rows whose keys are equal, and for any rows; the argument is the order. */
-extern const GsRowCompare gs_order_compare_tied;
-extern const GsRowCompare gs_order_compare_all;
+extern const GsRowCompare gs_order_tied_rows;
+extern const GsRowCompare gs_order_all_rows;
 
 /* What it refers to must live as long; its own memory is in the context. */
 extern void gs_order_begin(GsOrder *order, const GsSortColumn *columns, int ncolumns,

@@ -3,36 +3,34 @@
  * order_compare.c
  *	  Compares two stored rows by PostgreSQL's comparators.
  *
- * The result is that of a tuplesort, so it decides every order.  It does not use
- * keys: there is a SortSupport without abbreviation for each column.
+ * The result is that of a tuplesort, so it decides every order.  It does not use keys: there is a
+ * SortSupport without abbreviation for each column.
  *
- * A value that is compressed or out of line is fetched when a comparison reaches
- * its column.  It is kept as long as its row is one of the two rows, so a row that
- * is compared with both its neighbors fetches its values once; and so does a row in a
- * merge, of which one is compared with several rows of the other half.
+ * A value that is compressed or out of line is fetched when a comparison reaches its column.  It
+ * is kept as long as its row is one of the two rows, so a row that is compared with both its
+ * neighbors fetches its values once; and so does a row in a merge, of which one is compared with
+ * several rows of the other half.
  *
- * An engine asks for the first value once for each row (gs_sort_compare_locate()),
- * because to find it in a row costs about as much as a comparison of two numbers.
+ * An engine asks for the first value once for each row (gs_order_compare_locate()), because to
+ * find it in a row costs about as much as a comparison of two numbers.
  *
- * A comparison function that is called through fmgr usually copies a value with a
- * one-byte header, as short ones are stored, into memory of its own, which costs
- * more than the comparison.  So while an engine sorts, such values are copied once,
- * and values that must be fetched are fetched once, as far as memory permits
- * (gs_sort_compare_keep()).  So are short values of a fixed width that are passed by reference,
- * because a sort of many rows compares them in any order, and in rows they are far from each
+ * A comparison function that is called through fmgr usually copies a value with a one-byte header
+ * into memory of its own, which costs more than the comparison.  So while an engine sorts, such
+ * values are copied once, and values that must be fetched are fetched once, as far as memory
+ * permits (gs_order_compare_keep()).  So are short values of a fixed width that are passed by
+ * reference: a sort of many rows compares them in any order, and in rows they are far from each
  * other.
  *
- * Values that are fetched are equal if they have the same bytes, so no function is asked about
- * them.
- *
- * Comparators may raise errors and be canceled; all memory is in the context in
- * which the comparator was created.
+ * Comparators may raise errors and be canceled; all memory is in the context in which the
+ * comparator was created.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "key/key_deform.h"
+#include "key/key_row.h"
+#include "key/key_sortsupport.h"
 #include "key/key_stored.h"
 #include "pg_compat.h"
 #include "order/order_compare.h"
@@ -45,16 +43,14 @@
 #include "miscadmin.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/sortsupport.h"
 
 /* Memory for short values is allocated in such chunks. */
 #define KEPT_CHUNK_BYTES	((Size) 32 << 10)
 
 /*
- * The widest values of a fixed width that are copied: a cache line.  Processor time of an ORDER BY
- * of 1 M rows of 150 bytes by one of 16 bytes, in ms, without and with copies (medians of 9; AMD
- * EPYC, Zen 5, busy, PostgreSQL 15.20, 2026-11-24): work_mem = 1GB, 404 and 378; 64MB, 430 and 387;
- * 4MB, where rows are in the cache, 322 and 324.
+ * The widest values of a fixed width that are copied: a cache line.  ORDER BY of 1 M rows of
+ * 150 bytes by one of 16 bytes: 404 ms without copies, 378 with them (work_mem = 1GB; AMD EPYC,
+ * Zen 5, busy, PostgreSQL 15.20, 2026-11-24).
  */
 #define MOST_COPIED_BYTES	64
 
@@ -91,13 +87,12 @@ typedef struct KeptValues
 	Size		chunk_bytes;	/* that are left of it */
 } KeptValues;
 
-struct GsSortCompare
+struct GsOrderCompare
 {
 	int			ncolumns;
 	SortSupport columns;
 	bool	   *variable;		/* values may have to be fetched */
-	FunctionCallInfo *calls;	/* of comparison functions; NULL: the
-								 * comparator of a SortSupport */
+	FunctionCallInfo *calls;	/* of comparison functions; NULL: the comparator of a SortSupport */
 	TupleDesc	desc;
 	GsDeform   *deform;			/* NULL: a column occurs twice, use heap_getattr() */
 	GsDeform  **deform_column;	/* locates one column; NULL: not yet */
@@ -105,8 +100,7 @@ struct GsSortCompare
 	FunctionCallInfo first_call;	/* of its comparison function, or NULL */
 	bool		first_variable; /* its values may have to be fetched */
 	bool		first_reverse;	/* DESC */
-	Size		first_width;	/* of values that are copied whatever they are; 0: they
-								 * are not */
+	Size		first_width;	/* of values that are copied whatever they are; 0: they are not */
 	FetchedValue fetched[2];	/* of located rows */
 	KeptValues	kept;			/* of located rows, too */
 	RowColumns	before;
@@ -116,7 +110,7 @@ struct GsSortCompare
 };
 
 static inline Form_pg_attribute
-attribute_of(const GsSortCompare *compare, int i)
+attribute_of(const GsOrderCompare *compare, int i)
 {
 	return TupleDescAttr(compare->desc, compare->columns[i].ssup_attno - 1);
 }
@@ -152,28 +146,22 @@ prepare_call(const GsSortColumn *column)
 	return call;
 }
 
-GsSortCompare *
-gs_sort_compare_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
+GsOrderCompare *
+gs_order_compare_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
 {
-	GsSortCompare *compare = palloc0(sizeof(GsSortCompare));
+	GsOrderCompare *compare = palloc0(sizeof(GsOrderCompare));
 	AttrNumber *attnos = palloc(sizeof(AttrNumber) * ncolumns);
 
 	compare->ncolumns = ncolumns;
 	compare->first = -1;
 	compare->desc = desc;
-	compare->columns = palloc0(sizeof(SortSupportData) * ncolumns);
+	compare->columns = palloc(sizeof(SortSupportData) * ncolumns);
 	compare->variable = palloc(sizeof(bool) * ncolumns);
 	compare->calls = palloc(sizeof(FunctionCallInfo) * ncolumns);
 	compare->deform_column = palloc0(sizeof(GsDeform *) * ncolumns);
 	for (int i = 0; i < ncolumns; i++)
 	{
-		SortSupport column = &compare->columns[i];
-
-		column->ssup_cxt = CurrentMemoryContext;
-		column->ssup_collation = columns[i].collation;
-		column->ssup_nulls_first = columns[i].nulls_first;
-		column->ssup_attno = columns[i].attno;
-		PrepareSortSupportFromOrderingOp(columns[i].sort_operator, column);
+		gs_key_sortsupport_prepare(&compare->columns[i], &columns[i], false);
 		attnos[i] = columns[i].attno;
 		compare->variable[i] = TupleDescAttr(desc, attnos[i] - 1)->attlen == -1;
 		compare->calls[i] = prepare_call(&columns[i]);
@@ -187,19 +175,17 @@ gs_sort_compare_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc
 }
 
 static void
-find_columns(const GsSortCompare *compare, MinimalTuple row, RowColumns *found)
+find_columns(const GsOrderCompare *compare, const void *row, RowColumns *found)
 {
-	HeapTupleHeader header = (HeapTupleHeader) ((char *) row - MINIMAL_TUPLE_OFFSET);
 	HeapTupleData tuple;
 
 	if (found->any_fetched)
 		MemoryContextReset(found->context);
 	found->any_fetched = false;
 	if (compare->deform != NULL &&
-		gs_deform(compare->deform, header, found->values, found->nulls))
+		gs_deform(compare->deform, gs_row_header(row), found->values, found->nulls))
 		return;
-	tuple.t_len = row->t_len + MINIMAL_TUPLE_OFFSET;
-	tuple.t_data = header;
+	tuple = gs_row_tuple(row);
 	for (int i = 0; i < compare->ncolumns; i++)
 		found->values[i] = heap_getattr(&tuple, compare->columns[i].ssup_attno,
 										compare->desc, &found->nulls[i]);
@@ -222,7 +208,7 @@ fetch_value(MemoryContext *context, Datum value)
 
 /* Fetches a column's value if necessary. */
 static inline void
-prepare_value(const GsSortCompare *compare, RowColumns *row, int i)
+prepare_value(const GsOrderCompare *compare, RowColumns *row, int i)
 {
 	if (compare->variable[i] && !row->nulls[i] && gs_is_toasted(-1, row->values[i]))
 	{
@@ -254,7 +240,7 @@ call_function(FunctionCallInfo call, Datum a, Datum b)
 
 /* Compares two values of a column, not NULL, that need not be fetched. */
 static inline int
-compare_full(const GsSortCompare *compare, int i, Datum a, Datum b)
+compare_full(const GsOrderCompare *compare, int i, Datum a, Datum b)
 {
 	const SortSupport order = &compare->columns[i];
 	const FunctionCallInfo call = compare->calls[i];
@@ -278,7 +264,7 @@ are_alike_unfetched(Datum a, Datum b)
 
 /* Compares the two rows from column `first` on. */
 static inline int
-compare_columns(GsSortCompare *compare, int first)
+compare_columns(GsOrderCompare *compare, int first)
 {
 	MemoryContext old = MemoryContextSwitchTo(compare->context);
 	int			order = 0;
@@ -304,7 +290,7 @@ compare_columns(GsSortCompare *compare, int first)
 }
 
 int
-gs_sort_compare_rows(GsSortCompare *compare, MinimalTuple a, MinimalTuple b)
+gs_order_compare_rows(GsOrderCompare *compare, const void *a, const void *b)
 {
 	find_columns(compare, a, &compare->before);
 	find_columns(compare, b, &compare->row);
@@ -313,17 +299,8 @@ gs_sort_compare_rows(GsSortCompare *compare, MinimalTuple a, MinimalTuple b)
 
 /* --------------------------------------------------------------- located rows */
 
-static HeapTupleData
-tuple_of(const void *row)
-{
-	return (HeapTupleData) {
-		.t_len = ((const MinimalTupleData *) row)->t_len + MINIMAL_TUPLE_OFFSET,
-			.t_data = (HeapTupleHeader) ((const char *) row - MINIMAL_TUPLE_OFFSET)
-	};
-}
-
 static pg_noinline void
-create_deform(GsSortCompare *compare, int column)
+create_deform(GsOrderCompare *compare, int column)
 {
 	MemoryContext old = MemoryContextSwitchTo(compare->context);
 	const AttrNumber attno = compare->columns[column].ssup_attno;
@@ -334,7 +311,7 @@ create_deform(GsSortCompare *compare, int column)
 
 /* The width of the values of a column, if they are copied whatever they are. */
 static Size
-copied_width(const GsSortCompare *compare, int column)
+copied_width(const GsOrderCompare *compare, int column)
 {
 	const Form_pg_attribute attribute = attribute_of(compare, column);
 
@@ -343,7 +320,7 @@ copied_width(const GsSortCompare *compare, int column)
 }
 
 static pg_noinline void
-set_first(GsSortCompare *compare, int first)
+set_first(GsOrderCompare *compare, int first)
 {
 	compare->first = first;
 	compare->first_call = compare->calls[first];
@@ -355,13 +332,13 @@ set_first(GsSortCompare *compare, int first)
 }
 
 MemoryContext
-gs_sort_compare_context(const GsSortCompare *compare)
+gs_order_compare_context(const GsOrderCompare *compare)
 {
 	return compare->context;
 }
 
 double
-gs_sort_compare_copies_share(const GsSortCompare *compare, int first, double row_bytes)
+gs_order_compare_copies_share(const GsOrderCompare *compare, int first, double row_bytes)
 {
 	const Size	width = copied_width(compare, first);
 
@@ -371,7 +348,7 @@ gs_sort_compare_copies_share(const GsSortCompare *compare, int first, double row
 }
 
 Size
-gs_sort_compare_keep(GsSortCompare *compare, Size nbytes)
+gs_order_compare_keep(GsOrderCompare *compare, Size nbytes)
 {
 	KeptValues *kept = &compare->kept;
 	const Size	used = kept->used;
@@ -416,7 +393,7 @@ keep_short(KeptValues *kept, Size nbytes)
 
 /* A copy of a value of a fixed width; or the value, if there is no memory. */
 static inline Datum
-kept_fixed(GsSortCompare *compare, Datum value)
+kept_fixed(GsOrderCompare *compare, Datum value)
 {
 	const Size	nbytes = MAXALIGN(compare->first_width);
 	void	   *to;
@@ -433,7 +410,7 @@ kept_fixed(GsSortCompare *compare, Datum value)
  * no need or no memory.
  */
 static Datum
-kept_variable(GsSortCompare *compare, Datum value)
+kept_variable(GsOrderCompare *compare, Datum value)
 {
 	KeptValues *kept = &compare->kept;
 	struct varlena *from = (struct varlena *) DatumGetPointer(value);
@@ -463,9 +440,9 @@ kept_variable(GsSortCompare *compare, Datum value)
 
 /* The value of a row by which it is located, as it is stored. */
 static inline Datum
-first_value(GsSortCompare *compare, const void *row, int first, bool *is_null)
+first_value(GsOrderCompare *compare, const void *row, int first, bool *is_null)
 {
-	HeapTupleData tuple = tuple_of(row);
+	HeapTupleData tuple = gs_row_tuple(row);
 	Datum		value;
 
 	if (first != compare->first)
@@ -476,7 +453,7 @@ first_value(GsSortCompare *compare, const void *row, int first, bool *is_null)
 }
 
 uint64
-gs_sort_compare_guess(GsSortCompare *compare, const void *row, int first, int guess)
+gs_order_compare_guess(GsOrderCompare *compare, const void *row, int first, int guess)
 {
 	bool		is_null;
 	const Datum value = first_value(compare, row, first, &is_null);
@@ -488,7 +465,7 @@ gs_sort_compare_guess(GsSortCompare *compare, const void *row, int first, int gu
 }
 
 uint64
-gs_sort_compare_locate(GsSortCompare *compare, const void *row, int first)
+gs_order_compare_locate(GsOrderCompare *compare, const void *row, int first)
 {
 	bool		is_null;
 	const Datum value = first_value(compare, row, first, &is_null);
@@ -509,14 +486,14 @@ gs_sort_compare_locate(GsSortCompare *compare, const void *row, int first)
 }
 
 bool
-gs_sort_compare_has_addresses(const GsSortCompare *compare)
+gs_order_compare_has_addresses(const GsOrderCompare *compare)
 {
 	return !attribute_of(compare, compare->first)->attbyval;
 }
 
 /* The value of a row, fetched; that of the other row stays. */
 static pg_noinline Datum
-fetched_value(GsSortCompare *compare, Datum value, Datum other)
+fetched_value(GsOrderCompare *compare, Datum value, Datum other)
 {
 	const void *at = DatumGetPointer(value);
 	FetchedValue *fetched = compare->fetched;
@@ -538,7 +515,7 @@ fetched_value(GsSortCompare *compare, Datum value, Datum other)
 
 /* Two values of variable width. */
 static inline int
-compare_variable(GsSortCompare *compare, Datum a, Datum b)
+compare_variable(GsOrderCompare *compare, Datum a, Datum b)
 {
 	Datum		x;
 	Datum		y;
@@ -554,7 +531,7 @@ compare_variable(GsSortCompare *compare, Datum a, Datum b)
 
 /* Two values of the column by which rows are located, in any context. */
 static pg_noinline int
-compare_located_values(GsSortCompare *compare, Datum a, Datum b)
+compare_located_values(GsOrderCompare *compare, Datum a, Datum b)
 {
 	MemoryContext old = MemoryContextSwitchTo(compare->context);
 	const int	order = compare->variable[compare->first] ? compare_variable(compare, a, b) :
@@ -566,7 +543,7 @@ compare_located_values(GsSortCompare *compare, Datum a, Datum b)
 
 /* Must one of two values of the column by which rows are located be fetched? */
 static inline bool
-is_one_fetched(const GsSortCompare *compare, Datum a, Datum b)
+is_one_fetched(const GsOrderCompare *compare, Datum a, Datum b)
 {
 	return compare->first_variable && (gs_is_toasted(-1, a) || gs_is_toasted(-1, b));
 }
@@ -576,7 +553,7 @@ is_one_fetched(const GsSortCompare *compare, Datum a, Datum b)
  * the call.
  */
 int
-gs_sort_compare_values(GsSortCompare *compare, uint64 a, uint64 b)
+gs_order_compare_values(GsOrderCompare *compare, uint64 a, uint64 b)
 {
 	const FunctionCallInfo call = compare->first_call;
 	int			order;
@@ -595,7 +572,7 @@ gs_sort_compare_values(GsSortCompare *compare, uint64 a, uint64 b)
 }
 
 int
-gs_sort_compare_located(GsSortCompare *compare, GsLocatedRow a, GsLocatedRow b)
+gs_order_compare_located(GsOrderCompare *compare, GsLocatedRow a, GsLocatedRow b)
 {
 	const bool	first_decides = a.value == 0 || b.value == 0;
 	const int	first = compare->first + (first_decides ? 0 : 1);
@@ -603,29 +580,22 @@ gs_sort_compare_located(GsSortCompare *compare, GsLocatedRow a, GsLocatedRow b)
 	if (first == compare->ncolumns)
 		return 0;
 	CHECK_FOR_INTERRUPTS();
-	find_columns(compare, (MinimalTuple) unconstify(void *, a.row), &compare->before);
-	find_columns(compare, (MinimalTuple) unconstify(void *, b.row), &compare->row);
+	find_columns(compare, a.row, &compare->before);
+	find_columns(compare, b.row, &compare->row);
 	return compare_columns(compare, first);
 }
 
 /* -------------------------------------------------------------------- same bytes */
 
-/* The number of bytes of a value that is not passed by value, as it is stored. */
-static inline Size
-stored_bytes(Form_pg_attribute attribute, Datum value)
-{
-	return attribute->attlen > 0 ? attribute->attlen : attribute->attlen == -1 ?
-		VARSIZE_ANY(DatumGetPointer(value)) :
-		strlen(DatumGetCString(value)) + 1;
-}
-
 static uint32
 hash_stored(Form_pg_attribute attribute, Datum value)
 {
-	if (attribute->attbyval)
-		return hash_bytes((const unsigned char *) &value, sizeof(Datum));
-	return hash_bytes((const unsigned char *) DatumGetPointer(value),
-					  stored_bytes(attribute, value));
+	const char *bytes = (const char *) &value;
+	Size		nbytes = sizeof(Datum);
+
+	if (!attribute->attbyval)
+		bytes = gs_stored_bytes(attribute->attlen, value, &nbytes);
+	return gs_stored_hash(bytes, nbytes);
 }
 
 static bool
@@ -641,16 +611,16 @@ are_stored_alike(Form_pg_attribute attribute, Datum a, Datum b)
 
 /* Finds at least the columns from `first` on. */
 static inline void
-find_columns_from(GsSortCompare *compare, const void *row, int first, RowColumns *found)
+find_columns_from(GsOrderCompare *compare, const void *row, int first, RowColumns *found)
 {
 	if (first == compare->ncolumns - 1)
 		found->values[first] = first_value(compare, row, first, &found->nulls[first]);
 	else
-		find_columns(compare, (MinimalTuple) unconstify(void *, row), found);
+		find_columns(compare, row, found);
 }
 
 uint32
-gs_sort_compare_hash(GsSortCompare *compare, const void *row, int first, int end)
+gs_order_compare_hash(GsOrderCompare *compare, const void *row, int first, int end)
 {
 	RowColumns *found = &compare->row;
 	uint32		hash = 0;
@@ -664,7 +634,7 @@ gs_sort_compare_hash(GsSortCompare *compare, const void *row, int first, int end
 }
 
 bool
-gs_sort_compare_are_same(GsSortCompare *compare, const void *a, const void *b, int first)
+gs_order_compare_are_same(GsOrderCompare *compare, const void *a, const void *b, int first)
 {
 	RowColumns *before = &compare->before;
 	RowColumns *found = &compare->row;
@@ -686,13 +656,13 @@ gs_sort_compare_are_same(GsSortCompare *compare, const void *a, const void *b, i
 /* ------------------------------------------------------------------ sequences */
 
 void
-gs_sort_compare_begin(GsSortCompare *compare, MinimalTuple row)
+gs_order_compare_begin(GsOrderCompare *compare, const void *row)
 {
 	find_columns(compare, row, &compare->row);
 }
 
 int
-gs_sort_compare_next(GsSortCompare *compare, MinimalTuple row)
+gs_order_compare_next(GsOrderCompare *compare, const void *row)
 {
 	RowColumns	before = compare->row;
 
@@ -703,7 +673,7 @@ gs_sort_compare_next(GsSortCompare *compare, MinimalTuple row)
 }
 
 int
-gs_sort_compare_decisive(const GsSortCompare *compare)
+gs_order_compare_decisive(const GsOrderCompare *compare)
 {
 	return compare->decisive;
 }

@@ -14,7 +14,7 @@
 #include "engine/engine.h"
 #include "key/key_columns.h"
 
-typedef struct GsSortCompare GsSortCompare;
+typedef struct GsOrderCompare GsOrderCompare;
 
 /*
  * Are two values of variable width the same, as they are stored?  Then they are equal in every
@@ -43,8 +43,8 @@ gs_have_same_bytes(Datum a, Datum b)
 }
 
 /* In the current memory context, in which the comparators also run. */
-extern GsSortCompare *gs_sort_compare_create(const GsSortColumn *columns, int ncolumns,
-											 TupleDesc desc);
+extern GsOrderCompare *gs_order_compare_create(const GsSortColumn *columns, int ncolumns,
+											   TupleDesc desc);
 
 /*
  * For an engine (GsRowCompare): rows whose columns before `first` are equal.  A row is
@@ -52,52 +52,53 @@ extern GsSortCompare *gs_sort_compare_create(const GsSortColumn *columns, int nc
  * another one has to be located before it is compared; and all rows, if `first` changes.
  * Comparators may raise errors.
  */
-extern uint64 gs_sort_compare_locate(GsSortCompare *compare, const void *row, int first);
-extern int	gs_sort_compare_values(GsSortCompare *compare, uint64 a, uint64 b);
-extern int	gs_sort_compare_located(GsSortCompare *compare, GsLocatedRow a, GsLocatedRow b);
+extern uint64 gs_order_compare_locate(GsOrderCompare *compare, const void *row, int first);
+extern int	gs_order_compare_values(GsOrderCompare *compare, uint64 a, uint64 b);
+extern int	gs_order_compare_located(GsOrderCompare *compare, GsLocatedRow a, GsLocatedRow b);
 
 /* A hash of the sort columns from `first` to before `end`, as they are stored. */
-extern uint32 gs_sort_compare_hash(GsSortCompare *compare, const void *row, int first, int end);
+extern uint32 gs_order_compare_hash(GsOrderCompare *compare, const void *row, int first, int end);
 
 /* Are the sort columns from `first` on stored alike in two rows? */
-extern bool gs_sort_compare_are_same(GsSortCompare *compare, const void *a, const void *b,
-									 int first);
+extern bool gs_order_compare_are_same(GsOrderCompare *compare, const void *a, const void *b,
+									  int first);
 
 /* Are these values addresses?  A row must have been located. */
-extern bool gs_sort_compare_has_addresses(const GsSortCompare *compare);
+extern bool gs_order_compare_has_addresses(const GsOrderCompare *compare);
 
 /* The code of that column of a row by a guess (order_guess.h). */
-extern uint64 gs_sort_compare_guess(GsSortCompare *compare, const void *row, int first, int guess);
+extern uint64 gs_order_compare_guess(GsOrderCompare *compare, const void *row, int first,
+									 int guess);
 
 /* Where comparators run.  Comparisons take less if it is the current context. */
-extern MemoryContext gs_sort_compare_context(const GsSortCompare *compare);
+extern MemoryContext gs_order_compare_context(const GsOrderCompare *compare);
 
 /*
  * The share of the memory of rows, which take row_bytes each, that is to reserve for copies of the
  * values of column `first`; 0: they are compared where they are.
  */
-extern double gs_sort_compare_copies_share(const GsSortCompare *compare, int first,
-										   double row_bytes);
+extern double gs_order_compare_copies_share(const GsOrderCompare *compare, int first,
+											double row_bytes);
 
 /*
- * From now on, gs_sort_compare_locate() copies such values, and fetches those that comparisons
+ * From now on, gs_order_compare_locate() copies such values, and fetches those that comparisons
  * would, into at most `nbytes` bytes; they are valid until the next call of this function.  0: no
  * longer.  Returns how many bytes the copies took until now.
  */
-extern Size gs_sort_compare_keep(GsSortCompare *compare, Size nbytes);
+extern Size gs_order_compare_keep(GsOrderCompare *compare, Size nbytes);
 
 /* < 0, 0 or > 0 as row a sorts before, like or after row b. */
-extern int	gs_sort_compare_rows(GsSortCompare *compare, MinimalTuple a, MinimalTuple b);
+extern int	gs_order_compare_rows(GsOrderCompare *compare, const void *a, const void *b);
 
 /*
  * For a sequence of rows: begin with the first, then compare each row with the
  * one before, which must still be valid.  The same result as
- * gs_sort_compare_rows(before, row), for half of the work.
+ * gs_order_compare_rows(before, row), for half of the work.
  */
-extern void gs_sort_compare_begin(GsSortCompare *compare, MinimalTuple row);
-extern int	gs_sort_compare_next(GsSortCompare *compare, MinimalTuple row);
+extern void gs_order_compare_begin(GsOrderCompare *compare, const void *row);
+extern int	gs_order_compare_next(GsOrderCompare *compare, const void *row);
 
 /* The column that decided the last comparison. */
-extern int	gs_sort_compare_decisive(const GsSortCompare *compare);
+extern int	gs_order_compare_decisive(const GsOrderCompare *compare);
 
 #endif							/* GPUSORT_ORDER_COMPARE_H */

@@ -3,18 +3,17 @@
  * order_guess.c
  *	  Guesses the order of a type of which only the comparison function is known.
  *
- * Most types of extensions and users are like a built-in one, or begin with a number
- * that decides most comparisons.  So a guess takes the first bytes of a value for a
- * number, or for bytes to compare one by one, ascending or descending.  Only an engine
- * knows whether a guess is right, because it asks the comparison function
- * (engine/guess_sort.c).
+ * Most types of extensions and users are like a built-in one, or begin with a number that decides
+ * most comparisons.  So a guess takes the first bytes of a value for a number, or for bytes to
+ * compare one by one, ascending or descending.  Only an engine knows whether a guess is right,
+ * because it asks the comparison function (engine/guess_sort.c).
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "common/key_codec.h"
-#include "pg_compat.h"
+#include "key/key_stored.h"
 #include "order/order_guess.h"
 
 #include "access/tupmacs.h"
@@ -83,7 +82,8 @@ fetched_bytes(struct varlena *value)
 static inline FirstBytes
 bytes_of(Form_pg_attribute column, Datum value)
 {
-	const void *at = DatumGetPointer(value);
+	const char *bytes;
+	Size		nbytes;
 
 	if (column->attbyval)
 	{
@@ -92,67 +92,40 @@ bytes_of(Form_pg_attribute column, Datum value)
 		store_att_byval(first.bytes, value, column->attlen);
 		return first;
 	}
-	if (column->attlen > 0)
-		return first_bytes(at, column->attlen);
-	if (column->attlen == -2)
-		return first_bytes(at, strnlen(at, MOST_BYTES));
-	if (VARATT_IS_COMPRESSED(at) || VARATT_IS_EXTERNAL(at))
-		return fetched_bytes(unconstify(void *, at));
-	return first_bytes(VARDATA_ANY(at), VARSIZE_ANY_EXHDR(at));
-}
-
-static inline uint16
-uint16_at(const unsigned char *bytes)
-{
-	uint16		number;
-
-	memcpy(&number, bytes, sizeof(number));
-	return number;
-}
-
-static inline uint32
-uint32_at(const unsigned char *bytes)
-{
-	uint32		number;
-
-	memcpy(&number, bytes, sizeof(number));
-	return number;
-}
-
-static inline uint64
-uint64_at(const unsigned char *bytes)
-{
-	uint64		number;
-
-	memcpy(&number, bytes, sizeof(number));
-	return number;
+	if (gs_is_toasted(column->attlen, value))
+		return fetched_bytes((struct varlena *) DatumGetPointer(value));
+	bytes = gs_stored_bytes(column->attlen, value, &nbytes);
+	return first_bytes(bytes, nbytes);
 }
 
 static inline uint64
 code_of(FirstBytes first, GuessFormat format)
 {
+	uint64		bits;
+
 	if (first.nbytes < least_bytes[format])
 		return 0;
 	switch (format)
 	{
 		case FORMAT_INT64:
-			return gs_encode_int64((int64) uint64_at(first.bytes));
+			return gs_encode_int64((int64) gs_load_uint64(first.bytes));
 		case FORMAT_FLOAT8:
-			return gs_float8_canonical(gs_encode_float8_bits(uint64_at(first.bytes)));
+			return gs_float8_canonical(gs_encode_float8_bits(gs_load_uint64(first.bytes)));
 		case FORMAT_INT32:
-			return gs_encode_int32((int32) uint32_at(first.bytes)) << 32;
+			return gs_encode_int32((int32) gs_load_uint32(first.bytes)) << 32;
 		case FORMAT_FLOAT4:
-			return gs_float4_canonical(gs_encode_float4_bits(uint32_at(first.bytes))) << 32;
+			return gs_float4_canonical(gs_encode_float4_bits(gs_load_uint32(first.bytes))) << 32;
 		case FORMAT_INT16:
-			return gs_encode_int16((int16) uint16_at(first.bytes)) << 48;
+			return gs_encode_int16((int16) gs_load_uint16(first.bytes)) << 48;
 		case FORMAT_BYTES:
 			return gs_load_be64(first.bytes);
 		case FORMAT_UINT64:
-			return uint64_at(first.bytes);
+			return gs_load_uint64(first.bytes);
 		case FORMAT_UINT32:
-			return (uint64) uint32_at(first.bytes) << 32;
+			return (uint64) gs_load_uint32(first.bytes) << 32;
 		case FORMAT_FLOAT8_LATER:
-			return gs_float8_canonical(gs_encode_float8_bits(uint64_at(first.bytes + sizeof(int32))));
+			bits = gs_load_uint64(first.bytes + sizeof(int32));
+			return gs_float8_canonical(gs_encode_float8_bits(bits));
 	}
 	pg_unreachable();
 }

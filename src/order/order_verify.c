@@ -4,31 +4,24 @@
  *	  Verifies the order of rows by PostgreSQL's comparators: what approximate keys
  *	  have sorted, and with gpusort.verify all rows that are returned.
  *
- * Keys are verified if they are approximate (collations of the C library and some of
- * ICU: key_collation.c, icu_agreement.c).  It takes n - 1 comparisons, where sorting
- * by comparisons takes n log n, each of two rows that are neighbors in memory.  It
- * ends before the first row is returned, so if it fails the rows can be sorted in
- * another way (order.c).  Where keys are the abbreviated keys of a type, these
- * are compared first, and only the rows that they do not decide.
+ * sort/README.md has the reasons.  What the verification of the output finds is a bug of gpusort,
+ * and an ERROR; or, if rows arrived ordered by the first columns, an index that is not in order;
+ * or, as a WARNING for each sort, that ICU contradicts itself.  Only steps forward are verified,
+ * after a step back or a jump from the new position on.
  *
- * The output of any sort is verified with gpusort.verify.  Each returned row is
- * compared with the last one, and rows are counted.  This also tests what comes
- * after the engine.  What it finds is a bug of gpusort, and an ERROR; or, if rows
- * arrived ordered by the first columns, an index that is not in order.  If ICU
- * contradicts itself, no order may be right, and it is a WARNING, one for each sort.
- * Only steps forward are verified, after a step back or a jump from the new position
- * on.
+ * Where keys are the abbreviated keys of a type, these are compared first, and only the rows that
+ * they do not decide.
  *
- * Rows of an engine are valid until the next call, so those that are compared
- * with later ones are copied.
+ * Rows of an engine are valid until the next call, so those that are compared with later ones are
+ * copied.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "key/key_row.h"
 #include "order/order_compare.h"
 #include "order/order_verify.h"
-#include "order/row_copy.h"
 
 #include "executor/tuptable.h"
 #include "miscadmin.h"
@@ -47,29 +40,28 @@
  * one.
  */
 static bool
-verify_window(GsSortCompare *compare, const void **rows, size_t nrows, GsRowCopy *last,
+verify_window(GsOrderCompare *compare, const void **rows, size_t nrows, GsRowCopy *last,
 			  GsKeyVerification *verification)
 {
 	size_t		i = 0;
 
 	if (last->row == NULL)
-		gs_sort_compare_begin(compare, (MinimalTuple) unconstify(void *, rows[i++]));
+		gs_order_compare_begin(compare, rows[i++]);
 	for (; i < nrows; i++)
 	{
 		verification->ncomparisons++;
-		if (gs_sort_compare_next(compare, (MinimalTuple) unconstify(void *, rows[i])) > 0)
+		if (gs_order_compare_next(compare, rows[i]) > 0)
 			return false;
 	}
-	(void) gs_row_copy(last, (MinimalTuple) unconstify(void *, rows[nrows - 1]));
-	gs_sort_compare_begin(compare, last->row);
+	gs_order_compare_begin(compare, gs_row_copy(last, rows[nrows - 1]));
 	return true;
 }
 
 /* Compares all rows. */
 static GsStatus
-verify_by_rows(GsEngine *engine, GsSortCompare *compare, GsKeyVerification *verification)
+verify_by_rows(GsEngine *engine, GsOrderCompare *compare, GsKeyVerification *verification)
 {
-	GsRowCopy		last = {.context = CurrentMemoryContext};
+	GsRowCopy	last = {.context = CurrentMemoryContext};
 	const void *rows[WINDOW];
 	uint64		position = 0;
 	size_t		nrows;
@@ -89,7 +81,7 @@ verify_by_rows(GsEngine *engine, GsSortCompare *compare, GsKeyVerification *veri
 
 /* Compares records, and rows where these do not decide.  Windows overlap by a row. */
 static GsStatus
-verify_by_records(GsEngine *engine, const GsKeyEncoder *key, GsSortCompare *compare,
+verify_by_records(GsEngine *engine, const GsKeyEncoder *key, GsOrderCompare *compare,
 				  GsKeyVerification *verification)
 {
 	const void *rows[WINDOW];
@@ -108,11 +100,7 @@ verify_by_records(GsEngine *engine, const GsKeyEncoder *key, GsSortCompare *comp
 			if (gs_key_encoder_proves_order(key, records[i - 1], records[i]))
 				continue;
 			verification->ncomparisons++;
-			verification->succeeded = gs_sort_compare_rows(compare,
-														   (MinimalTuple) unconstify(void *,
-																					 rows[i - 1]),
-														   (MinimalTuple) unconstify(void *,
-																					 rows[i])) <= 0;
+			verification->succeeded = gs_order_compare_rows(compare, rows[i - 1], rows[i]) <= 0;
 		}
 		position += nrows - 1;
 	}
@@ -120,7 +108,7 @@ verify_by_records(GsEngine *engine, const GsKeyEncoder *key, GsSortCompare *comp
 }
 
 GsStatus
-gs_verify_keys(GsEngine *engine, const GsKeyEncoder *key, GsSortCompare *compare,
+gs_verify_keys(GsEngine *engine, const GsKeyEncoder *key, GsOrderCompare *compare,
 			   GsKeyVerification *verification)
 {
 	GsStatus	status;
@@ -141,13 +129,15 @@ gs_verify_keys(GsEngine *engine, const GsKeyEncoder *key, GsSortCompare *compare
 
 /* --------------------------------------------------------------- the output */
 
+#define BUG_HINT	"This is a bug in gpusort. Set gpusort.enabled to off to sort without it."
+
 struct GsOutputVerification
 {
-	GsSortCompare *compare;
+	GsOrderCompare *compare;
 	const GsSortColumn *columns;
 	int			npresorted;		/* the first of them, by which batches follow each other */
 	TupleDesc	desc;
-	GsRowCopy		rows[2];		/* the last row and the one before, alternately */
+	GsRowCopy	rows[2];		/* the last row and the one before, alternately */
 	int			last;
 	bool		any;			/* is there a last row? */
 	bool		warned;			/* that ICU contradicts itself */
@@ -160,7 +150,7 @@ gs_verify_output_begin(const GsSortColumn *columns, int ncolumns, int npresorted
 {
 	GsOutputVerification *output = palloc0(sizeof(GsOutputVerification));
 
-	output->compare = gs_sort_compare_create(columns, ncolumns, desc);
+	output->compare = gs_order_compare_create(columns, ncolumns, desc);
 	output->columns = columns;
 	output->npresorted = npresorted;
 	output->desc = desc;
@@ -181,7 +171,7 @@ gs_verify_output_restart(GsOutputVerification *output, bool at_first_row)
 static void
 report_wrong_order(GsOutputVerification *output)
 {
-	int			i = gs_sort_compare_decisive(output->compare);
+	int			i = gs_order_compare_decisive(output->compare);
 	const GsSortColumn *column = &output->columns[i];
 	/* each batch is sorted by all columns, so only the first row of one can be wrong by these */
 	const bool	of_input = i < output->npresorted;
@@ -200,13 +190,19 @@ report_wrong_order(GsOutputVerification *output)
 			 of_input ? errmsg("rows of an incremental sort arrived in wrong order") :
 			 errmsg("sort returned rows in wrong order"),
 			 collation != NULL ?
-			 errdetail("Row " UINT64_FORMAT " sorts before the previous row by sort column %d, of type %s and collation \"%s\".",
+			 errdetail("Row " UINT64_FORMAT " sorts before the previous row by sort column %d, "
+					   "of type %s and collation \"%s\".",
 					   output->nreturned, i + 1, type, collation) :
-			 errdetail("Row " UINT64_FORMAT " sorts before the previous row by sort column %d, of type %s.",
+			 errdetail("Row " UINT64_FORMAT " sorts before the previous row by sort column %d, "
+					   "of type %s.",
 					   output->nreturned, i + 1, type),
-			 of_icu ? errhint("ICU contradicts itself: its sort keys and its comparison disagree for some texts of this collation.") :
-			 of_input ? errhint("The index that they were read from may be corrupted. Check it with amcheck, or rebuild it with REINDEX.") :
-			 errhint("This is a bug in gpusort. Set gpusort.enabled to off to sort without it.")));
+			 of_icu ?
+			 errhint("ICU contradicts itself: its sort keys and its comparison disagree "
+					 "for some texts of this collation.") :
+			 of_input ?
+			 errhint("The index that they were read from may be corrupted. "
+					 "Check it with amcheck, or rebuild it with REINDEX.") :
+			 errhint(BUG_HINT)));
 }
 
 void
@@ -214,7 +210,7 @@ gs_verify_output_row(GsOutputVerification *output, TupleTableSlot *slot)
 {
 	bool		should_free;
 	MinimalTuple tuple = ExecFetchSlotMinimalTuple(slot, &should_free);
-	GsRowCopy    *row = &output->rows[1 - output->last];
+	GsRowCopy  *row = &output->rows[1 - output->last];
 
 	(void) gs_row_copy(row, tuple);
 	if (should_free)
@@ -222,8 +218,8 @@ gs_verify_output_row(GsOutputVerification *output, TupleTableSlot *slot)
 	output->last = 1 - output->last;
 	output->nreturned++;
 	if (!output->any)
-		gs_sort_compare_begin(output->compare, row->row);
-	else if (gs_sort_compare_next(output->compare, row->row) > 0)
+		gs_order_compare_begin(output->compare, row->row);
+	else if (gs_order_compare_next(output->compare, row->row) > 0)
 		report_wrong_order(output);
 	output->any = true;
 }
@@ -236,5 +232,5 @@ gs_verify_output_end(GsOutputVerification *output, uint64 nread)
 				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("sort returned " UINT64_FORMAT " rows, expected " UINT64_FORMAT,
 						output->nreturned, nread),
-				 errhint("This is a bug in gpusort. Set gpusort.enabled to off to sort without it.")));
+				 errhint(BUG_HINT)));
 }

@@ -32,7 +32,7 @@ typedef struct GsKeyVerification
  * FAILED; comparators may raise errors.
  */
 extern GsStatus gs_verify_keys(GsEngine *engine, const GsKeyEncoder *key,
-							   GsSortCompare *compare, GsKeyVerification *verification);
+							   GsOrderCompare *compare, GsKeyVerification *verification);
 
 /* ------------------------------ the output, while rows are returned */
 

@@ -44,40 +44,30 @@ gs_plan_cost_bytes(const GsPlanEstimate *estimate)
 		row = MAXALIGN(MAXALIGN(SizeofMinimalTupleHeader) + estimate->width) + estimate->key_bytes;
 		record += sizeof(uint64);
 	}
-	return rows_held(estimate) * (row + record + gs_word_sort_row_bytes(false)) + GS_WORD_SORT_STATE_BYTES;
+	return rows_held(estimate) * (row + record + gs_word_sort_row_bytes(false)) +
+		GS_WORD_SORT_STATE_BYTES;
 }
 
 /*
- * The planner counts two operators for a comparison, and n log2 n comparisons for
- * PostgreSQL's sort of n rows: 33 operators for each of 100 k rows, 43 for each of
- * 3 M.  A GpuSort handles each row once.  The number of operators for that follows
- * from the processor time of whole rows of 150 bytes, without that of the scan
- * below, in ns a row, of PostgreSQL and gpusort:
- *
- *				100 k rows		1 M rows		3 M rows		gain by this cost
- *	 bigint		251	  116		380	  213		471	  222		1.2, 1.4, 1.5
- *	 text "C"	370	  140		421	  276		485	  296		1.2, 1.4, 1.5
- *	 3 columns	656	  167		913	  181		1384  280		1.0, 1.2, 1.3
- *	 the key alone
- *				166	  113		183	  114		178	   88		1.2, 1.4, 1.5
- *
- * (Zen 5, 2 cores, busy, PostgreSQL 15.20, 2026-11).  Where there was a choice it
- * is the larger number: a plan should change only for a gain that is certain.  The
- * number of columns has little influence, as it has none on the cost of
- * PostgreSQL's sort.
- *
- * A device took 0.4 of the CPU engine's time for 10 M rows, 0.8 for 100 k, and
- * more than all of it for fewer rows than gpusort.device_min_rows.
- *
- * Of 0.84 s for 10 M rows by a bigint, 0.11 s were spent on returning rows, and
- * about 0.35 s on the scan below (H200, 16 cores of a Xeon, PostgreSQL 15.20,
- * 2026-11).  That is a fifth to a quarter of the sort; EMIT_SHARE is larger.  Several
- * participants divide the rest among them.
+ * The planner counts two operators for a comparison, and n log2 n comparisons for PostgreSQL's
+ * sort of n rows: 33 operators for each of 100 k rows, 43 for each of 3 M rows.  A GpuSort
+ * handles each row once, and the number of columns has little influence.  Where there was a
+ * choice it is the larger number: a plan should change only for a gain that is certain.  1 M rows
+ * of 150 bytes without the scan below, PostgreSQL and gpusort: by a bigint 380 and 213 ns a row,
+ * by 3 columns 913 and 181 (Zen 5, busy, PostgreSQL 15.20, 2026-11).
  */
 #define ROW_OPERATORS		28
 #define COLUMN_OPERATORS	2
+
+/* A device took 0.4 of the CPU engine's time for 10 M rows, 0.8 for 100 k, more for few. */
 #define DEVICE_SHARE		0.7
-#define EMIT_SHARE		0.3
+
+/*
+ * The share of returning the rows, which one participant does; several divide the rest.  Of
+ * 0.84 s for 10 M rows by a bigint, that was 0.11 s, and the scan below about 0.35 s (H200, 16
+ * cores of a Xeon, PostgreSQL 15.20, 2026-11).
+ */
+#define EMIT_SHARE			0.3
 
 /* The planner computes more expensive expressions after a sort. */
 #define EXPENSIVE_OPERATORS		10

@@ -3,18 +3,15 @@
  * plan_limit.c
  *	  The LIMIT above a sort, as expressions for the node.
  *
- * A Limit tells a Sort below it how many rows it needs, by ExecSetTupleBound(),
- * each time that it starts; it does not tell a CustomScan.  Therefore the plan node
- * gets copies of the LIMIT and OFFSET expressions, and computes the bound when it
- * reads its input, or when it is asked whether its rows can be returned again.
- * The Limit has just computed the same values, and has raised any errors.
+ * The plan node gets copies of the LIMIT and OFFSET expressions (README.md), and computes the
+ * bound when it reads its input, or when it is asked whether its rows can be returned again.  The
+ * Limit has just computed the same values, and has raised any errors.
  *
- * This requires expressions that give the same value twice.  The node cannot
- * compute volatile ones; nor stable ones, which a changed setting can change
- * between two sorts of a cursor's query; nor those with subplans, as their executor
- * state belongs to the Limit; nor, in a parallel worker, executor parameters,
- * since a Gather passes on only those that the plan below it had when the planner
- * finished.
+ * This requires expressions that give the same value twice.  The node cannot compute volatile
+ * ones; nor stable ones, which a changed setting can change between two sorts of a cursor's
+ * query; nor those with subplans, as their executor state belongs to the Limit; nor, in a
+ * parallel worker, executor parameters, since a Gather passes on only those that the plan below
+ * it had when the planner finished.
  *
  *-------------------------------------------------------------------------
  */

@@ -3,19 +3,15 @@
  * plan_path.c
  *	  Adds paths with the cost of a GpuSort.
  *
- * For the ORDER BY of a query, the planner compares a sort of all rows with
- * reading them in order, by an index or by an incremental sort, with or without
- * workers.  This file adds the same sorts again, at the cost of a GpuSort: that of
- * the cheapest path, and that of the cheapest partial path below a Gather Merge,
- * which has nothing to merge if the participants sort together.  They are
- * ordinary Sort paths, so they become ordinary Sorts, which plan_rewrite.c then
- * replaces.
+ * For the ORDER BY of a query, the planner compares a sort of all rows with reading them in
+ * order, by an index or by an incremental sort, with or without workers.  This file adds the same
+ * sorts again, at the cost of a GpuSort: that of the cheapest path, and that of the cheapest
+ * partial path below a Gather Merge, which has nothing to merge if the participants sort
+ * together.  plan_rewrite.c replaces their Sorts then; that it will is certain, because both ask
+ * plan_choice.c.
  *
- * It must be certain now that they will be replaced, so both files call the same
- * function with the same estimates (plan_choice.c).  A LIMIT of a query around this
- * one is not visible here; it only makes the sort cheaper.
- *
- * A sort that needs disk, or whose cost would not be lower, is not added.
+ * A LIMIT of a query around this one is not visible here; it only makes the sort cheaper.  A sort
+ * that needs disk, or whose cost would not be lower, is not added.
  *
  *-------------------------------------------------------------------------
  */
@@ -87,23 +83,26 @@ sort_columns(PlannerInfo *root, const PathTarget *target)
  * faster.
  */
 static bool
-estimate_sort(PlannerInfo *root, Path *input, const GsPlanLimit *bound, GsSortColumn **columns,
+estimate_sort(PlannerInfo *root, Path *input, const GsPlanLimit *bound, GsKeyTraits *traits,
 			  GsPlanEstimate *estimate)
 {
 	const GsChoiceSettings settings = gs_choice_settings();
 	int			ncolumns = list_length(root->sort_pathkeys);
+	GsSortColumn *columns;
 
 	if (gs_plan_choice_is_small(&settings, input->rows))
 		return false;
-	*columns = sort_columns(root, input->pathtarget);
-	if (*columns == NULL || pathkeys_contained_in(root->sort_pathkeys, input->pathkeys) ||
-		gs_plan_choice_why_not(&settings, *columns, ncolumns, input->rows, bound) != NULL ||
-		gs_key_columns_are_compared(*columns, ncolumns))
+	columns = sort_columns(root, input->pathtarget);
+	if (columns == NULL || pathkeys_contained_in(root->sort_pathkeys, input->pathkeys) ||
+		gs_plan_choice_why_not(&settings, columns, ncolumns, input->rows, bound) != NULL)
+		return false;
+	*traits = gs_key_columns_traits(columns, ncolumns);
+	if (traits->compared)
 		return false;
 	estimate->nrows = input->rows;
 	estimate->width = input->pathtarget->width;
 	estimate->ncolumns = ncolumns;
-	estimate->key_bytes = gs_key_columns_collated_bytes(*columns, ncolumns, estimate->width);
+	estimate->key_bytes = gs_key_columns_collated_bytes(columns, ncolumns, estimate->width);
 	estimate->keys_only = ncolumns == 1 && list_length(input->pathtarget->exprs) == 1;
 	estimate->bounded = bound->bounded;
 	estimate->bound = bound->rows;
@@ -130,14 +129,13 @@ make_sort_at(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsPl
 static Path *
 make_sort(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsPlanLimit *bound)
 {
-	GsSortColumn *columns;
+	GsKeyTraits traits;
 	GsPlanEstimate estimate;
 	bool		on_device;
 
-	if (!estimate_sort(root, input, bound, &columns, &estimate))
+	if (!estimate_sort(root, input, bound, &traits, &estimate))
 		return NULL;
-	on_device = gs_device_is_likely(input->rows) &&
-		!gs_key_columns_leave_ties(columns, estimate.ncolumns);
+	on_device = gs_device_is_likely(input->rows) && !traits.leave_ties;
 	if (!on_device && gs_plan_cost_bytes(&estimate) > work_mem * 1024.0)
 		return NULL;
 	return make_sort_at(root, ordered_rel, input, bound,
@@ -156,23 +154,22 @@ make_merge(PlannerInfo *root, RelOptInfo *ordered_rel, Path *sort)
 
 /*
  * A Gather Merge above one sort on a device that will have the rows of all participants
- * (sort_parallel.c): the leader returns them, without a queue and without a merge.
- * NULL if that is not expected.  The target is what is computed from the rows
- * afterward.
+ * (sort_parallel.c): the leader returns them, without a queue and without a merge.  NULL if that
+ * is not expected.  The target is what is computed from the rows afterward.
  */
 static Path *
 make_shared_merge(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsPlanLimit *bound,
 				  const PathTarget *target)
 {
 	double		nrows = input->rows * input->parallel_workers;
-	GsSortColumn *columns;
+	GsKeyTraits traits;
 	GsPlanEstimate estimate;
 	Path	   *path;
 
 	if (bound->bounded || !parallel_leader_participation ||
 		(target != input->pathtarget && gs_plan_cost_is_expensive(target->cost.per_tuple)) ||
-		!estimate_sort(root, input, bound, &columns, &estimate) ||
-		gs_key_columns_leave_ties(columns, estimate.ncolumns) || !gs_device_is_likely(nrows))
+		!estimate_sort(root, input, bound, &traits, &estimate) || traits.leave_ties ||
+		!gs_device_is_likely(nrows))
 		return NULL;
 	path = make_sort_at(root, ordered_rel, input, bound, gs_plan_cost_shared_input(&estimate));
 	if (path == NULL)

@@ -3,22 +3,13 @@
  * plan_rewrite.c
  *	  Replaces the Sort and Incremental Sort nodes of a finished plan.
  *
- * Only after the planner has finished can all sorts be seen: those below merge
- * joins, unique, grouping and window nodes are created with the plan and never were
- * paths.  For them the planner counts the cost of PostgreSQL's sort; for the sort
- * at the top of a query it has the cost of a GpuSort (plan_path.c).
+ * set_plan_references() has run, and determines the form of the new node.  The target list of a
+ * Sort holds Vars that refer to its child (OUTER_VAR).  A CustomScan without a relation refers to
+ * its own custom_scan_tlist (INDEX_VAR), so the old list becomes that one, and the new list
+ * refers to it, entry by entry.  EXPLAIN and the executor follow both.  Constants stay constants
+ * in both lists, because the executor checks them where the node feeds an INSERT.
  *
- * plan_choice.c decides which Sorts are replaced.
- *
- * set_plan_references() has run, and determines the form of the new node.  The
- * target list of a Sort holds Vars that refer to its child (OUTER_VAR).  A
- * CustomScan without a relation refers to its own custom_scan_tlist (INDEX_VAR), so
- * the old list becomes that one, and the new list refers to it, entry by entry.
- * EXPLAIN and the executor follow both.  Constants stay constants in both lists,
- * because the executor checks them where the node feeds an INSERT.
- *
- * The child stays in lefttree, where EXPLAIN and rescans with changed parameters
- * look for it.
+ * The child stays in lefttree, where EXPLAIN and rescans with changed parameters look for it.
  *
  *-------------------------------------------------------------------------
  */
@@ -201,11 +192,10 @@ may_emit_from_one(const Plan *result)
 }
 
 /*
- * Makes the participants below a Gather Merge sort their rows together if it
- * merges their sorts: then it does not matter which of them returns which rows.
- * Not below a LIMIT, where each drops most of its own rows; nor if much is computed
- * from each row afterward, which one participant would have to do alone; nor batch by
- * batch.
+ * Makes the participants below a Gather Merge sort their rows together if it merges their sorts:
+ * then it does not matter which of them returns which rows.  Not below a LIMIT, where each drops
+ * most of its own rows; nor if much is computed from each row afterward, which one participant
+ * would have to do alone; nor batch by batch.
  */
 static void
 share_sort(Plan *plan)
@@ -246,7 +236,7 @@ static bool
 is_faster_without_rows(const Sort *sort, const GsSortColumn *columns)
 {
 	return list_length(sort->plan.targetlist) == 1 && sort->numCols == 1 &&
-		get_typbyval(columns[0].type) && gs_key_columns_are_compared(columns, 1);
+		get_typbyval(columns[0].type) && gs_key_columns_traits(columns, 1).compared;
 }
 
 /* Why a Sort or an Incremental Sort is not replaced; NULL: it is. */
@@ -258,16 +248,16 @@ why_not(const Sort *sort, const GsSortColumn *columns, const GsPlanLimit *bound,
 	const Plan *input = plan->lefttree;
 	char	   *reason =
 		gs_plan_choice_why_not(settings, columns, sort->numCols, input->plan_rows, bound);
+	double		group_rows;
 
 	if (reason == NULL && !settings->force && is_faster_without_rows(sort, columns))
 		return "a single column that is passed by value and only compared";
 	if (reason != NULL || !IsA(plan, IncrementalSort))
 		return reason;
+	group_rows = gs_plan_cost_group_rows(plan->startup_cost, input->startup_cost,
+										 input->total_cost, input->plan_rows);
 	return gs_plan_choice_why_not_groups(settings, columns, sort->numCols, presorted_columns(sort),
-										 gs_plan_cost_group_rows(plan->startup_cost,
-																 input->startup_cost,
-																 input->total_cost, input->plan_rows),
-										 bound);
+										 group_rows, bound);
 }
 
 /*

@@ -110,10 +110,12 @@ ends_with_first(const SubPlan *subquery)
 static bool
 add_subqueries(Node *expression, void *numbers)
 {
+	Bitmapset **found = numbers;
+
 	if (expression == NULL)
 		return false;
 	if (IsA(expression, SubPlan) && ends_with_first((SubPlan *) expression))
-		*(Bitmapset **) numbers = bms_add_member(*(Bitmapset **) numbers, ((SubPlan *) expression)->plan_id);
+		*found = bms_add_member(*found, ((SubPlan *) expression)->plan_id);
 	return expression_tree_walker(expression, add_subqueries, numbers);
 }
 

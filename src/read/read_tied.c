@@ -25,6 +25,7 @@
 #include <math.h>
 
 #include "common/key_compare.h"
+#include "key/key_row.h"
 #include "key/key_stored.h"
 #include "read/read_tied.h"
 #include "store/store_topn.h"
@@ -217,10 +218,7 @@ want_keys(KeySample *sample, const GsTiedColumn *column, double nrows_expected)
 static bool
 is_toasted(const void *row, TupleDesc desc, AttrNumber attno)
 {
-	HeapTupleData tuple = {
-		.t_len = ((const MinimalTupleData *) row)->t_len + MINIMAL_TUPLE_OFFSET,
-		.t_data = (HeapTupleHeader) ((const char *) row - MINIMAL_TUPLE_OFFSET)
-	};
+	HeapTupleData tuple = gs_row_tuple(row);
 	bool		is_null;
 	const Datum value = heap_getattr(&tuple, attno, desc, &is_null);
 
@@ -260,7 +258,7 @@ gs_tied_rows_want_keys(const GsTiedColumn *column, const GsEngine *engine, doubl
 }
 
 bool
-gs_tied_few_want_keys(const GsTiedColumn *column, const GsFew *few, GsSortCompare *compare,
+gs_tied_few_want_keys(const GsTiedColumn *column, const GsFew *few, GsOrderCompare *compare,
 					  int ncolumns,
 					  double nrows_expected, double nrows_of_key)
 {
@@ -273,7 +271,7 @@ gs_tied_few_want_keys(const GsTiedColumn *column, const GsFew *few, GsSortCompar
 		const MinimalTuple row = gs_few_row(few, i);
 
 		examine_row(sample, column, row,
-					mix(0, gs_sort_compare_hash(compare, row, 0, ncolumns)) | 1);
+					mix(0, gs_order_compare_hash(compare, row, 0, ncolumns)) | 1);
 	}
 	return want_keys(sample, column, nrows_expected);
 }

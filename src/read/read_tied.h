@@ -46,7 +46,7 @@ extern bool gs_tied_rows_want_keys(const GsTiedColumn *column, const GsEngine *e
  * same key, on average, as statistics tell; 0: they do not.
  */
 extern bool gs_tied_few_want_keys(const GsTiedColumn *column, const GsFew *few,
-								  GsSortCompare *compare, int ncolumns,
+								  GsOrderCompare *compare, int ncolumns,
 								  double nrows_expected, double nrows_of_key);
 
 #endif							/* GPUSORT_READ_TIED_H */

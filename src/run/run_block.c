@@ -93,8 +93,7 @@ record_of(const GsRunBlock *block, int row)
 static bool
 add_row(GsRunBlock *block, const GsKeyLayout *layout, const uint64 *record, int source)
 {
-	const Size	nbytes = sizeof(uint64) * layout->nwords +
-		gs_run_row_bytes(layout, record, gs_run_row_len(layout, record));
+	const Size	nbytes = gs_run_record_bytes(layout, record);
 
 	if (block->nrows == block->most_rows ||
 		(block->nrows > 0 && nbytes > block->allocated - block->used))

@@ -3,13 +3,11 @@
  * run_block.h
  *	  Rows of a merge by approximate keys, verified a block at a time.
  *
- * A merge of k runs by comparisons takes log2(k) of them for each row.  Approximate keys nearly
- * always order rows as comparisons do, so the merge goes by them, a block of rows ahead.  Before
- * a row of the block is returned, each one is compared with the one before, unless both are of
- * the same run, and the last one with the next row of each run.  That proves the order.
- *
- * If it is wrong, the rows of the block go back to their runs, and are merged again by
- * comparisons, as are all that follow.
+ * The merge goes by the keys, a block of rows ahead.  Before a row of the block is returned, each
+ * one is compared with the one before, unless both are of the same run, and the last one with the
+ * next row of each run.  That proves the order.  If it is wrong, the rows of the block go back to
+ * their runs, and are merged again by comparisons, as are all that follow (README.md has the
+ * reasons).
  *
  *-------------------------------------------------------------------------
  */

@@ -3,19 +3,12 @@
  * run_file.h
  *	  Sorted runs in temporary files.
  *
- * A run is its rows in order, without what precedes the data of a row and without
- * padding:
+ * A run is its rows in order, without what precedes the data of a row and without padding:
  *
  *	  | length | row, from its 11th byte on |
  *
  * A length has as many bytes as it needs, mostly one.  In a keys_only layout there is
  * only the key word.
- *
- * Key records are not stored, but made again when the row is read (run_set.c), so a run
- * takes no more disk than a tape of PostgreSQL.  The record of a bigint takes 5 ns, and 8
- * bytes less are written and read.  A long value that had to be fetched is fetched
- * again: otherwise the files would contain bytes that PostgreSQL does not write, and a
- * cancel would wait for the kernel, which takes 0.25 s to delete 1 GB.
  *
  * A reader returns space for a record, followed by the row.  The location word of the
  * record (batch.h) overlaps the length and four bytes of padding of the row, and has that
@@ -30,16 +23,12 @@
  * If the extents of a run have successive numbers, a reader can begin at any row whose
  * position is known, or at the first row of any extent that has a link.
  *
- * A merge of runs to a run frees extents as it reads them and writes its rows there, so
- * it takes no more disk than the rows, and no new pages of the kernel.  PostgreSQL's
- * logical tapes do the same with blocks of 8 kB; neither they nor BufFiles can transfer
- * larger ones.  The kernel takes 600 MB in pieces of 256 kB in 0.13 s, in pieces of 8 kB
- * in 0.34 s (Zen 5, Linux 6.18, ext4, 2026-11).
+ * A merge of runs to a run frees extents as it reads them and writes its rows there, so it takes
+ * no more disk than the rows, and no new pages of the kernel.
  *
  * The files are PostgreSQL's temporary files: temp_tablespaces, temp_file_limit and
- * log_temp_files apply, and they are removed when the query ends for any reason.  A store
- * can be in a shared file set; then another process can open it and read the complete
- * runs.
+ * log_temp_files apply, and they are removed when the query ends for any reason.  A store can be
+ * in a shared file set; then another process can open it and read the complete runs.
  *
  * All functions may ereport what temporary files report.
  *

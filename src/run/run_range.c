@@ -39,13 +39,9 @@
 static const uint64 *
 copy_record(const GsRunSet *set, const uint64 *record)
 {
-	const GsKeyLayout *layout = set->layout;
-	const Size	nbytes = sizeof(uint64) * layout->nwords +
-		gs_run_row_bytes(layout, record, gs_run_row_len(layout, record));
-	uint64	   *copy = MemoryContextAllocHuge(set->context, nbytes);
+	const Size	nbytes = gs_run_record_bytes(set->layout, record);
 
-	memcpy(copy, record, nbytes);
-	return copy;
+	return memcpy(MemoryContextAllocHuge(set->context, nbytes), record, nbytes);
 }
 
 /* Begins to read single rows of a run.  The buffer is palloc'd. */
@@ -188,8 +184,9 @@ next_comes_before(GsRunSet *set, GsRunReader *reader, const uint64 *bound)
 static uint64
 search_extents(GsRunSet *set, const SetRun *run, GsRunReader *reader, const uint64 *bound)
 {
-	int64		low = 0;		/* extents before it are too early */
-	int64		high = gs_run_full_extents(run->store, &run->run);	/* this one, and later ones, too late */
+	/* extents before `low` are too early, `high` and those after it too late */
+	int64		low = 0;
+	int64		high = gs_run_full_extents(run->store, &run->run);
 	uint64		found = 0;
 
 	while (low < high)

@@ -10,11 +10,10 @@
  *	  a merge		| run 0 | run 1 |	  run 2		| run 4 | run 5 |
  *	  the last one	|		 rows as they are returned			   |
  *
- * Memory limits the number of buffers.  If there are more runs, some are merged to one
- * first: adjacent ones, so that rows with equal keys stay in input order; those with the
- * fewest bytes in total; and just so many that each later merge has as many runs as
- * there are buffers (Knuth, TAOCP vol. 3, 5.4.9).  So rows are moved again only if
- * necessary.
+ * Memory limits the number of buffers.  If there are more runs, some are merged to one first:
+ * adjacent ones, so that rows with equal keys stay in input order; those with the fewest bytes in
+ * total; and just so many that each later merge has as many runs as there are buffers (Knuth,
+ * TAOCP vol. 3, 5.4.9).  So rows are moved again only if necessary.
  *
  *-------------------------------------------------------------------------
  */
@@ -39,15 +38,10 @@
 #define MOST_WRITE_BYTES	((Size) 256 << 10)
 
 /*
- * The longest approximate keys by which runs are merged: to make longer ones again costs more than
- * the comparisons that they save.  Processor time of PostgreSQL, of a merge by comparisons, and of
- * one by keys (run_block.h), in ms, of an ORDER BY by a text in en_US.UTF-8 and an integer,
- * work_mem = 4MB (AMD EPYC, busy, PostgreSQL 15.20, 2026-11-24); the keys of these are 10 % longer:
- *
- *						600 k of 32 bytes	500 k of 65		400 k of 98		300 k of 329
- *	 PostgreSQL				1240				1055			 915			 820
- *	 comparisons			 520				 660			 560			 840
- *	 keys					 460				 540			 560			1015
+ * The longest approximate keys by which runs are merged: to make longer ones again costs more
+ * than the comparisons that they save.  ORDER BY a text in en_US.UTF-8 and an integer, merged by
+ * comparisons and by keys: texts of 65 bytes 660 and 540 ms, of 98 bytes 560 and 560 ms, of
+ * 329 bytes 840 and 1,015 ms (work_mem = 4MB; AMD EPYC, busy, PostgreSQL 15.20, 2026-11-24).
  */
 #define MOST_APPROXIMATE_BYTES	((Size) 100)
 
@@ -73,7 +67,7 @@ gs_run_set_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
 	if (gs_run_has_records(set))
 	{
 		set->key = gs_key_encoder_create_same(columns, ncolumns, desc, key);
-		set->direct_key = gs_key_encoder_is_direct(set->key);
+		set->direct_key = gs_key_encoder_facts(set->key)->direct;
 	}
 	return set;
 }
@@ -595,31 +589,16 @@ send_engine(GsRunSet *set, GsStreamWriter *writer)
 		gs_run_engine_copy(set, &next, entry);
 }
 
-/* The bytes of a row after its record, with the keys after it. */
-static inline Size
-bytes_after_record(const GsRunSet *set, const uint64 *record)
-{
-	const GsKeyLayout *layout = set->layout;
-
-	if (layout->keys_only)
-		return 0;
-	return gs_run_has_records(set) ?
-		gs_run_row_bytes(layout, record, gs_run_row_len(layout, record)) :
-		gs_run_row_len(layout, record);
-}
-
 static void
 send_merged(GsRunSet *set, GsStreamWriter *writer)
 {
-	const Size	words_bytes = sizeof(uint64) * set->layout->nwords;
 	const uint64 *record;
-	char	   *entry;
 
 	while ((record = next_record(set)) != NULL)
 	{
-		const Size	nbytes = words_bytes + bytes_after_record(set, record);
+		const Size	nbytes = gs_run_record_bytes(set->layout, record);
+		char	   *entry = gs_run_stream_reserve(writer, nbytes);
 
-		entry = gs_run_stream_reserve(writer, nbytes);
 		if (entry == NULL)
 			break;
 		memcpy(entry, record, nbytes);

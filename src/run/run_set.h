@@ -5,10 +5,12 @@
  *
  * The legal calls, in order:
  *
- *	  create { write_run | begin_run | write_tuple | drop_keys } [ add_engine ] { adopt | drop_keys }
- *		  begin_merge { next } | send close
- *	  create { write_run | begin_run | write_tuple } [ add_engine ] complete [ describe ] { adopt } [ begin_merge ] send close
- *	  create { write_run | begin_run | write_tuple } share { adopt | drop_keys } [ begin_range { next } ] close
+ *	  create { write_run | begin_run | write_tuple | drop_keys } [ add_engine ]
+ *		  { adopt | drop_keys } begin_merge { next } | send close
+ *	  create { write_run | begin_run | write_tuple } [ add_engine ]
+ *		  complete [ describe ] { adopt } [ begin_merge ] send close
+ *	  create { write_run | begin_run | write_tuple }
+ *		  share { adopt | drop_keys } [ begin_range { next } ] close
  *
  * close is legal after any of them.  It is needed only to free resources before the query
  * ends: the files belong to the resource owner, and the memory to its context.
@@ -34,7 +36,7 @@ typedef struct GsRunSetStats
 	GsDeviceSet devices;		/* of all these runs; see GsEngineStats */
 	int64		nmerges;		/* of runs to a run, before the last merge */
 	uint64		ncomparisons;	/* that verified merges by approximate keys */
-	uint64		nrepaired;		/* of these merges, those whose order was wrong, and was corrected */
+	uint64		nrepaired;		/* of these merges, those whose order was wrong */
 	uint64		nrows;			/* of all runs */
 	int64		disk_bytes;		/* peak */
 } GsRunSetStats;
@@ -50,7 +52,7 @@ typedef struct GsSharedRows
 	uint64		nnulls;			/* keys_only: in addition to nrows */
 	Size		longest;		/* bytes of the longest row */
 	uint64		form;			/* gs_key_encoder_fingerprint(), if keys order them */
-	int			first_tied;		/* gs_key_encoder_first_tied() */
+	int			first_tied;		/* as GsKeyFacts has it */
 	GsKeyLayout layout;			/* with statistics; no columns: comparisons order them */
 } GsSharedRows;
 

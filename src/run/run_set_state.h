@@ -54,7 +54,7 @@ struct GsRunSet
 
 	/* makes the records of rows that are read */
 	GsKeyEncoder *key;			/* NULL if there are none */
-	bool		direct_key;		/* gs_key_encoder_is_direct() of it */
+	bool		direct_key;		/* GsKeyFacts.direct of it */
 
 	GsRunSetStats stats;
 	GsRunStore *store;
@@ -100,6 +100,16 @@ gs_run_row_bytes(const GsKeyLayout *layout, const uint64 *record, Size row_len)
 		}
 	}
 	return nbytes;
+}
+
+/* Bytes of a record, the row after it, and the keys after that. */
+static inline Size
+gs_run_record_bytes(const GsKeyLayout *layout, const uint64 *record)
+{
+	const Size	words_bytes = sizeof(uint64) * layout->nwords;
+
+	return layout->keys_only ? words_bytes :
+		words_bytes + gs_run_row_bytes(layout, record, gs_run_row_len(layout, record));
 }
 
 /* Are rows merged by records? */

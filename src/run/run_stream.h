@@ -50,7 +50,8 @@ typedef struct GsRunStream
 	pg_atomic_uint32 ended;		/* no further slot comes */
 	pg_atomic_uint32 abandoned; /* nobody reads */
 	ConditionVariable changed;
-	GsStreamSlot slots[GS_STREAM_SLOTS];	/* free ones belong to the writer, full ones to the reader */
+	/* free ones belong to the writer, full ones to the reader */
+	GsStreamSlot slots[GS_STREAM_SLOTS];
 } GsRunStream;
 
 /* Before either side begins, in zeroed memory; or again, while no other process uses it. */

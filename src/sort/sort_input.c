@@ -123,7 +123,7 @@ store_row(GsSortState *state, TupleTableSlot *slot)
 	{
 		if (!gs_key_record_read(store->order.key, slot, &source, &extra_bytes, &why_not))
 			return why_not;
-		if (gs_key_encoder_first_tied(store->order.key) >= 0 &&
+		if (gs_key_encoder_facts(store->order.key)->first_tied >= 0 &&
 			store->engine->request.compare == NULL &&
 			store->engine->capabilities->can_compare)
 			gs_store_compare_ties(store);
@@ -213,7 +213,7 @@ add_row(GsSortState *state, TupleTableSlot *slot)
 			return true;
 		if (has_failed(store->engine))
 			return false;
-		if (gs_key_encoder_dictionary_overflowed(store->order.key))
+		if (gs_key_encoder_facts(store->order.key)->dictionary_overflowed)
 			return gs_sort_reload(state, add_again) && add_again(state, slot);
 		if (!fall_back(state, why_not))
 			return false;
@@ -391,8 +391,8 @@ begin_engine(GsSortState *state)
 			why_not = "out of memory";
 		}
 		else if (store->top.bound != GS_UNBOUNDED &&
-				 (gs_key_encoder_first_is_expensive(store->order.key) ||
-				  gs_key_encoder_is_approximate(store->order.key)))
+				 (gs_key_encoder_facts(store->order.key)->first_is_expensive ||
+				  gs_key_encoder_facts(store->order.key)->mismatch != NULL))
 			gs_topn_compare_values(&store->top, spec->columns, spec->ncolumns, spec->desc);
 	}
 	MemoryContextSwitchTo(old);

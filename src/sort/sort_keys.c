@@ -58,8 +58,8 @@ tied_column(const GsSortState *state)
 	const GsKeyEncoder *key = state->store.order.key;
 
 	return (GsTiedColumn) {
-		.desc = spec->desc,.attno = spec->columns[gs_key_encoder_first_tied(key)].attno,
-		.is_expensive = gs_key_encoder_more_is_expensive(key)
+		.desc = spec->desc,.attno = spec->columns[gs_key_encoder_facts(key)->first_tied].attno,
+		.is_expensive = gs_key_encoder_facts(key)->more_is_expensive
 	};
 }
 
@@ -68,10 +68,10 @@ gs_sort_few_want_other_keys(const GsSortState *state)
 {
 	const GsSortSpec *spec = &state->spec;
 	const GsStore *store = &state->store;
-	const int	first_tied = gs_key_encoder_first_tied(store->order.key);
+	const int	first_tied = gs_key_encoder_facts(store->order.key)->first_tied;
 	GsTiedColumn column;
 
-	if (!gs_key_encoder_can_key_more(store->order.key))
+	if (!gs_key_encoder_facts(store->order.key)->can_key_more)
 		return false;
 	column = tied_column(state);
 	return gs_tied_few_want_keys(&column, store->few, store->order.compare, first_tied,
@@ -85,10 +85,10 @@ ties_want_keys(GsSortState *state)
 {
 	GsStore    *store = &state->store;
 	GsShared   *shared = state->participants.shared;
-	const int	first_tied = gs_key_encoder_first_tied(store->order.key);
+	const int	first_tied = gs_key_encoder_facts(store->order.key)->first_tied;
 	GsTiedColumn column;
 
-	if (store->order.presorted || !gs_key_encoder_can_key_more(store->order.key))
+	if (store->order.presorted || !gs_key_encoder_facts(store->order.key)->can_key_more)
 		return false;
 	if (shared != NULL && gs_shared_nkeyed(shared) > first_tied)
 		return true;
@@ -126,7 +126,7 @@ gs_sort_wants_other_keys(GsSortState *state, bool all_read)
 		/* a batch has too few rows to encode them twice; the next one can do better */
 		groups->full_keys |= all_read && gs_key_encoder_wants_full_keys(store->order.key, true);
 		if (all_read && ties_want_keys(state))
-			groups->nkeyed = gs_key_encoder_first_tied(store->order.key) + 1;
+			groups->nkeyed = gs_key_encoder_facts(store->order.key)->first_tied + 1;
 		return false;
 	}
 	nbytes = gs_engine_stats(store->engine)->peak_bytes;
@@ -213,7 +213,7 @@ gs_sort_take_back(GsSortState *state, GsAddRow add)
 	GsStore    *store = &state->store;
 	MemoryContext old = MemoryContextSwitchTo(store->context);
 
-	gs_store_forbid_device(store, gs_key_encoder_mismatch_reason(store->order.key));
+	gs_store_forbid_device(store, gs_key_encoder_facts(store->order.key)->mismatch);
 	/* the same keys, which have not counted the rows yet */
 	gs_store_use_keys(store, gs_key_encoder_create_same(spec->columns, spec->ncolumns,
 														spec->desc, store->order.key));

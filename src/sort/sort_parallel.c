@@ -72,7 +72,7 @@ bool
 gs_sort_parallel_pays(const GsSortColumn *columns, int ncolumns, int nparticipants, double nrows)
 {
 	return gpusort_enabled && nparticipants <= GS_MAX_PARTICIPANTS &&
-		!gs_key_columns_leave_ties(columns, ncolumns) && gs_device_is_likely(nrows);
+		!gs_key_columns_traits(columns, ncolumns).leave_ties && gs_device_is_likely(nrows);
 }
 
 /*

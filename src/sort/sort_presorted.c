@@ -41,7 +41,7 @@ static bool
 keys_cost_less(const GsOrder *order)
 {
 	return order->ncolumns == 1 &&
-		(order->direct_key || gs_key_encoder_first_is_numeric(order->key) ||
+		(order->direct_key || gs_key_encoder_facts(order->key)->first_is_numeric ||
 		 TupleDescAttr(order->desc, order->columns[0].attno - 1)->attbyval);
 }
 
@@ -59,7 +59,7 @@ may_pay(const GsSortState *state)
 		(state->spec.groups != NULL && !state->spec.groups->may_be_in_order))
 		return false;
 	if (!gs_key_encoder_decides(store->order.key))
-		return !(gs_key_encoder_can_key_more(store->order.key) &&
+		return !(gs_key_encoder_facts(store->order.key)->can_key_more &&
 				 gs_store_device_is_likely(store));
 	return store->phase == GS_SORT_FEW && !keys_cost_less(&store->order) &&
 		!gs_store_device_is_likely(store);
@@ -70,16 +70,16 @@ may_pay(const GsSortState *state)
  * they become rows.
  */
 static bool
-few_are_in_order(const GsFew *few, GsSortCompare *compare)
+few_are_in_order(const GsFew *few, GsOrderCompare *compare)
 {
 	const int	nrows = gs_few_count(few);
 
 	if (nrows == 0 || gs_few_row(few, 0) == NULL)
 		return true;
-	gs_sort_compare_begin(compare, gs_few_row(few, 0));
+	gs_order_compare_begin(compare, gs_few_row(few, 0));
 	for (int i = 1; i < nrows; i++)
 	{
-		if (gs_sort_compare_next(compare, gs_few_row(few, i)) > 0)
+		if (gs_order_compare_next(compare, gs_few_row(few, i)) > 0)
 			return false;
 	}
 	return true;
@@ -99,11 +99,11 @@ gs_presorted_begin(GsSortState *state)
 
 /* Does a stored row sort before the last one, if there is a last one? */
 static bool
-is_below_last(GsSortCompare *compare, bool is_first, MinimalTuple row)
+is_below_last(GsOrderCompare *compare, bool is_first, MinimalTuple row)
 {
 	if (!is_first)
-		return gs_sort_compare_next(compare, row) > 0;
-	gs_sort_compare_begin(compare, row);
+		return gs_order_compare_next(compare, row) > 0;
+	gs_order_compare_begin(compare, row);
 	return false;
 }
 
@@ -134,7 +134,7 @@ write_run(GsSortState *state, Size row_bytes, MinimalTuple *last)
 	gs_store_forbid_device(store, NULL);	/* it could not merge the run */
 	*last = MemoryContextAllocHuge(store->context, row->t_len);
 	memcpy(*last, row, row->t_len);
-	gs_sort_compare_begin(store->order.compare, *last);
+	gs_order_compare_begin(store->order.compare, *last);
 	return gs_store_write_run(store, row_bytes) == GS_STATUS_OK;
 }
 

@@ -103,7 +103,8 @@ get_verification(const GsStore *store, GsSortDetails *details)
 {
 	const GsKeyVerification *verification = &store->order.verification;
 
-	details->verified = gs_key_encoder_is_approximate_type(store->order.key) ? "Key" : "Collation";
+	details->verified = gs_key_encoder_facts(store->order.key)->approximate_type ? "Key" :
+		"Collation";
 	details->ncomparisons = verification->ncomparisons;
 	details->nretries = verification->ncorrected;
 	details->verification_us = verification->us;
@@ -134,7 +135,7 @@ get_values(const GsSortState *state, GsSortDetails *details)
 	const GsStore *store = &state->store;
 
 	details->ndictionary = gs_key_encoder_dictionary_values(store->order.key);
-	if (gs_key_encoder_is_approximate(store->order.key))
+	if (gs_key_encoder_facts(store->order.key)->mismatch != NULL)
 		get_verification(store, details);
 	details->wait_us = state->participants.wait_us;
 }

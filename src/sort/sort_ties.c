@@ -21,7 +21,7 @@
  */
 #include "postgres.h"
 
-#include "order/row_copy.h"
+#include "key/key_row.h"
 #include "sort/sort.h"
 #include "sort/sort_ties.h"
 #include "store/store_fetch.h"
@@ -41,7 +41,7 @@ struct GsSortTies
 	int			window_rows;
 	int64		position;		/* of the next row to return, or to add to the group */
 	MinimalTuple row;			/* this row, in the window */
-	GsSortCompare *compare;		/* by the columns that the keys have */
+	GsOrderCompare *compare;		/* by the columns that the keys have */
 	GsRowCopy	last;			/* of the window before */
 
 	/* a group, unless it is only one row */
@@ -98,7 +98,7 @@ static GsStatus
 begin(GsSortState *state)
 {
 	const GsSortSpec *spec = &state->spec;
-	const int	first = gs_key_encoder_first_tied(state->store.order.key);
+	const int	first = gs_key_encoder_facts(state->store.order.key)->first_tied;
 	MemoryContext context =
 		AllocSetContextCreate(state->store.context, "GpuSort ties", ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
@@ -108,7 +108,7 @@ begin(GsSortState *state)
 
 	state->output.ties = ties;
 	ties->context = context;
-	ties->compare = gs_sort_compare_create(spec->columns, first, spec->desc);
+	ties->compare = gs_order_compare_create(spec->columns, first, spec->desc);
 	ties->last.context = context;
 	ties->few = gs_few_create(spec->columns + first, spec->ncolumns - first, spec->desc);
 	ties->few_context = AllocSetContextCreate(context, "GpuSort few ties", ALLOCSET_SMALL_SIZES);
@@ -120,7 +120,7 @@ begin(GsSortState *state)
 	if (ties->window_rows > 0)
 	{
 		go_to(ties, 0);
-		gs_sort_compare_begin(ties->compare, ties->row);
+		gs_order_compare_begin(ties->compare, ties->row);
 	}
 	return status;
 }
@@ -145,7 +145,7 @@ advance(GsSortState *state, MinimalTuple *row)
 	{
 		CHECK_FOR_INTERRUPTS();
 		*row = gs_row_copy(&ties->last, *row);
-		gs_sort_compare_begin(ties->compare, *row);
+		gs_order_compare_begin(ties->compare, *row);
 		if (fetch(state, next) != GS_STATUS_OK)
 		{
 			ties->failed = true;
@@ -153,7 +153,7 @@ advance(GsSortState *state, MinimalTuple *row)
 		}
 	}
 	go_to(ties, next);
-	return gs_sort_compare_next(ties->compare, ties->row) == 0;
+	return gs_order_compare_next(ties->compare, ties->row) == 0;
 }
 
 /* ------------------------------------------------------------------- groups */

@@ -92,15 +92,19 @@ gain_percent(Relation heap, Relation index, double nrows, double nentries, bool 
 {
 	int			ncolumns;
 	const GsSortColumn *columns = gs_index_sort_columns(index, &ncolumns);
+	const double npages =
+		(double) RelationGetNumberOfBlocks(heap) + RelationGetNumberOfBlocks(index);
 	const double rest = nrows * cpu_tuple_cost + nentries * cpu_index_tuple_cost +
-		seq_page_cost * ((double) RelationGetNumberOfBlocks(heap) + RelationGetNumberOfBlocks(index));
+		npages * seq_page_cost;
 	const double postgres = gs_plan_cost_comparisons(nentries);
+	const GsKeyTraits traits = gs_key_columns_traits(columns, ncolumns);
+	double		gain;
 
-	*on_device = gs_device_is_likely(nentries) && !gs_key_columns_leave_ties(columns, ncolumns);
-	if (gs_key_columns_are_compared(columns, ncolumns))
+	*on_device = gs_device_is_likely(nentries) && !traits.leave_ties;
+	if (traits.compared)
 		return 0;
-	return rint(1000 * (postgres - gs_plan_cost_expected(postgres, nentries,
-														 *on_device)) / (postgres + rest)) / 10;
+	gain = postgres - gs_plan_cost_expected(postgres, nentries, *on_device);
+	return rint(1000 * gain / (postgres + rest)) / 10;
 }
 
 /* Sets the columns of an index that is open.  Returns the gain. */

@@ -120,7 +120,8 @@ measure(uint64 nrows, bool on_device)
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg("no device is available"),
 					 errdetail_internal("%s", why_not),
-					 errhint("Call gpusort_calibrate() again when gpusort_service_status() shows state \"running\".")));
+					 errhint("Call gpusort_calibrate() again when gpusort_service_status() "
+							 "shows state \"running\".")));
 	}
 	status = gs_engine_sort(engine);
 	for (uint64 at = 0; status == GS_STATUS_OK && at < nrows; at += fetched)

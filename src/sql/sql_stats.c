@@ -99,7 +99,8 @@ Datum
 gpusort_stat_reset(PG_FUNCTION_ARGS)
 {
 	gs_stats_reset();
-	if (!gs_device_table_reset_counters(GS_DEVICE_TABLE) && errno != ENOENT)	/* no supervisor has run yet */
+	/* ENOENT: no supervisor has run yet */
+	if (!gs_device_table_reset_counters(GS_DEVICE_TABLE) && errno != ENOENT)
 		ereport(ERROR,
 				(errcode_for_file_access(),
 				 errmsg("could not write file \"%s\": %m", GS_DEVICE_TABLE)));

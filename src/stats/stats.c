@@ -3,28 +3,22 @@
  * stats.c
  *	  Statistics of all sessions, in shared memory.
  *
- * The memory is a dynamic segment, which the first sort creates, so that the library may be
- * loaded in any way: only shared_preload_libraries could request memory when the server
- * starts.  Its handle is in a structure of a few bytes, for which PostgreSQL always has
- * space (ShmemInitStruct(), as pg_prewarm uses it).  Its name ends with the build ID, so all who
- * use it agree on the layout.  The segment lives as long as the server, and starts from zero
- * after a crash of it.
+ * The memory is a dynamic segment, which the first sort creates (README.md).  Its handle is in a
+ * structure of a few bytes, for which PostgreSQL always has space (ShmemInitStruct(), as
+ * pg_prewarm uses it).  Its name ends with the build ID, so all who use it agree on the layout.
+ * The segment lives as long as the server, and starts from zero after a crash of it.
  *
  *	  GsStatsSegment:	databases[]		counters of processes that have ended
  *						slots[]			one for each PGPROC: the process that has it
  *
- * A slot belongs to one process at a time, which alone writes it, without a lock.  A reader
- * adds the slots to the databases.  A process that ends moves its counters from its slot
- * to its database, for which it holds AddinShmemInitLock exclusively, as readers do.  That is
- * when its mapping of the segment is removed: after its transaction was aborted, and
- * before another process can get its PGPROC.
+ * A slot belongs to one process at a time, which alone writes it, without a lock.  A reader adds
+ * the slots to the databases.  A process that ends moves its counters from its slot to its
+ * database, for which it holds AddinShmemInitLock exclusively, as readers do.  That is when its
+ * mapping of the segment is removed: after its transaction was aborted, and before another
+ * process can get its PGPROC.
  *
  * A reset does not write to slots.  It subtracts what was counted from the databases, in unsigned
  * numbers, so that the sums are zero.
- *
- * The statistics of PostgreSQL 18 can have kinds of extensions.  They are not used, because they
- * need shared_preload_libraries, 15 to 17 would still need this file, and a server without the
- * library would discard all of its statistics (README.md).
  *
  *-------------------------------------------------------------------------
  */

@@ -39,6 +39,6 @@ gs_store_device_is_likely(const GsStore *store)
 
 	return store->may_use_device && gs_device_is_likely(spec->expected_rows) &&
 		(gs_store_returns_in_turn(store) ?
-		 !gs_key_columns_are_compared(spec->columns, spec->ncolumns) :
-		 !gs_key_columns_leave_ties(spec->columns, spec->ncolumns));
+		 !gs_key_columns_traits(spec->columns, 1).compared :
+		 !gs_key_columns_traits(spec->columns, spec->ncolumns).leave_ties);
 }

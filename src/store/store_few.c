@@ -26,13 +26,13 @@
 #include "postgres.h"
 
 #include "key/key_row.h"
+#include "key/key_sortsupport.h"
 #include "key/key_stored.h"
 #include "store/store_few.h"
 #include "store/store_slot.h"
 
 #include "access/htup_details.h"
 #include "miscadmin.h"
-#include "utils/sortsupport.h"
 
 /*
  * Processor time of a sort below a nested loop by an integer, of PostgreSQL and of this: 1.5 and
@@ -86,10 +86,8 @@ gs_few_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
 static inline Datum
 column_of(const GsFew *few, MinimalTuple row, int column, bool *is_null)
 {
-	HeapTupleData tuple;
+	HeapTupleData tuple = gs_row_tuple(row);
 
-	tuple.t_len = row->t_len + MINIMAL_TUPLE_OFFSET;
-	tuple.t_data = (HeapTupleHeader) ((char *) row - MINIMAL_TUPLE_OFFSET);
 	return heap_getattr(&tuple, few->columns[column].attno, few->desc, is_null);
 }
 
@@ -132,18 +130,14 @@ find_orders(GsFew *few)
 {
 	MemoryContext old = MemoryContextSwitchTo(few->context);
 
-	few->orders = palloc0(sizeof(SortSupportData) * few->ncolumns);
+	few->orders = palloc(sizeof(SortSupportData) * few->ncolumns);
 	for (int i = 0; i < few->ncolumns; i++)
 	{
-		SortSupport order = &few->orders[i];
+		const bool	abbreviated = i == 0 && !few->values_only &&
+			!(OidIsValid(few->columns[0].collation) &&
+			  gs_key_columns_icu_disagrees(few->columns, 1));
 
-		order->ssup_cxt = CurrentMemoryContext;
-		order->ssup_collation = few->columns[i].collation;
-		order->ssup_nulls_first = few->columns[i].nulls_first;
-		order->ssup_attno = few->columns[i].attno;
-		order->abbreviate = i == 0 && !few->values_only &&
-			!(OidIsValid(order->ssup_collation) && gs_key_columns_icu_disagrees(few->columns, 1));
-		PrepareSortSupportFromOrderingOp(few->columns[i].sort_operator, order);
+		gs_key_sortsupport_prepare(&few->orders[i], &few->columns[i], abbreviated);
 	}
 	few->abbreviated = few->orders[0].abbrev_converter != NULL;
 	MemoryContextSwitchTo(old);

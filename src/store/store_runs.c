@@ -145,7 +145,7 @@ gs_store_describe_rows(GsStore *store, GsSharedRows *rows)
 	if (gs_run_set_has_keys(store->runs))
 	{
 		rows->form = gs_key_encoder_fingerprint(store->order.key);
-		rows->first_tied = gs_key_encoder_first_tied(store->order.key);
+		rows->first_tied = gs_key_encoder_facts(store->order.key)->first_tied;
 	}
 	rows->nread = store->nread;
 	rows->nnulls = store->nnulls;

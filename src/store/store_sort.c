@@ -16,8 +16,8 @@ gs_store_use_keys(GsStore *store, GsKeyEncoder *key)
 {
 	gs_order_use_keys(&store->order, key);
 	/* no row is dropped by them */
-	if (gs_key_encoder_is_approximate(key))
-		gs_topn_compare_rows(&store->top, &gs_order_compare_all, &store->order);
+	if (gs_key_encoder_facts(key)->mismatch != NULL)
+		gs_topn_compare_rows(&store->top, &gs_order_all_rows, &store->order);
 }
 
 void
@@ -26,11 +26,11 @@ gs_store_compare_ties(GsStore *store)
 	gs_order_create_comparator(&store->order);
 	if (store->engine != NULL)
 	{
-		store->engine->request.compare = &gs_order_compare_tied;
+		store->engine->request.compare = &gs_order_tied_rows;
 		store->engine->request.compare_arg = &store->order;
 	}
 	if (store->runs != NULL)
-		gs_run_set_compare_ties(store->runs, &gs_order_compare_tied, &store->order);
+		gs_run_set_compare_ties(store->runs, &gs_order_tied_rows, &store->order);
 }
 
 Size
@@ -56,9 +56,9 @@ bool
 gs_store_may_order_ties(const GsStore *store)
 {
 	GsKeyEncoder *key = store->order.key;
-	const int	first_tied = gs_key_encoder_first_tied(key);
+	const int	first_tied = gs_key_encoder_facts(key)->first_tied;
 
 	return gs_store_returns_in_turn(store) && first_tied > 0 &&
-		!gs_key_encoder_is_approximate(key) &&
+		gs_key_encoder_facts(key)->mismatch == NULL &&
 		first_tied == gs_key_encoder_layout(key)->ncolumns;
 }

@@ -71,9 +71,9 @@ gs_store_make_request(GsStore *store)
 	};
 
 	gs_sort_runtime_init(&request.runtime, store->context);
-	if (gs_key_encoder_first_tied(store->order.key) >= 0)
+	if (gs_key_encoder_facts(store->order.key)->first_tied >= 0)
 	{
-		request.compare = &gs_order_compare_tied;
+		request.compare = &gs_order_tied_rows;
 		request.compare_arg = &store->order;
 	}
 	return request;
@@ -110,7 +110,7 @@ gs_store_status_reason(const GsStore *store, GsStatus status)
 		case GS_STATUS_OOM:
 			return "out of memory";
 		case GS_STATUS_DISPROVED:
-			return gs_key_encoder_mismatch_reason(store->order.key);
+			return gs_key_encoder_facts(store->order.key)->mismatch;
 		case GS_STATUS_FAILED:
 			return "the engine failed";
 		case GS_STATUS_OK:
@@ -322,7 +322,7 @@ gs_store_replace_engine(GsStore *store, Size row_bytes, bool unsorted)
 		return GS_STATUS_OK;
 	}
 	open_cpu_engine(store, &request, row_bytes);
-	if (gs_key_encoder_first_tied(store->order.key) >= 0)
+	if (gs_key_encoder_facts(store->order.key)->first_tied >= 0)
 		gs_store_compare_ties(store);
 	store->may_use_device = false;
 	if (unsorted)

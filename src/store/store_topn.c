@@ -29,6 +29,8 @@
  */
 #include "postgres.h"
 
+#include "key/key_row.h"
+#include "key/key_sortsupport.h"
 #include "store/sort_spec.h"
 #include "store/store_topn.h"
 
@@ -55,14 +57,8 @@ gs_topn_begin(GsTopN *top, int64 bound)
 void
 gs_topn_compare_values(GsTopN *top, const GsSortColumn *columns, int ncolumns, TupleDesc desc)
 {
-	SortSupport order = palloc0(sizeof(SortSupportData));
-
-	order->ssup_cxt = CurrentMemoryContext;
-	order->ssup_collation = columns[0].collation;
-	order->ssup_nulls_first = columns[0].nulls_first;
-	order->ssup_attno = columns[0].attno;
-	PrepareSortSupportFromOrderingOp(columns[0].sort_operator, order);
-	top->order = order;
+	top->order = palloc(sizeof(SortSupportData));
+	gs_key_sortsupport_prepare(top->order, &columns[0], false);
 	top->order_decides = ncolumns == 1;
 	top->desc = desc;
 }
@@ -153,10 +149,8 @@ set_cutoff(GsTopN *top, const GsKeyLayout *layout, const GsBatch *batch, size_t 
 	top->has_cutoff = true;
 	if (top->order != NULL)
 	{
-		HeapTupleData tuple;
+		HeapTupleData tuple = gs_row_tuple(top->row);
 
-		tuple.t_len = ((MinimalTuple) top->row)->t_len + MINIMAL_TUPLE_OFFSET;
-		tuple.t_data = (HeapTupleHeader) (top->row - MINIMAL_TUPLE_OFFSET);
 		top->value = heap_getattr(&tuple, top->order->ssup_attno, top->desc, &top->is_null);
 	}
 }
