@@ -62,7 +62,6 @@ int			gpusort_engine = GS_ENGINE_AUTO;
 int			gpusort_min_rows = DEFAULT_MIN_ROWS;
 int			gpusort_device_min_rows = DEFAULT_DEVICE_MIN_ROWS;
 int			gpusort_device_wait = DEFAULT_DEVICE_WAIT;
-int			gpusort_device_session_memory = 0;
 int			gpusort_device_session_sorts = DEFAULT_DEVICE_SESSION_SORTS;
 int			gpusort_algorithm = GS_ALGORITHM_RADIX;
 int			gpusort_libc_collations = GS_LIBC_VERIFY;
@@ -159,11 +158,6 @@ gs_guc_define(void)
 							"0 means that idle cursors keep their device memory, -1 means no limit.",
 							&gpusort_device_park_limit, DEFAULT_DEVICE_PARK_LIMIT, -1, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MB, NULL, NULL, NULL);
-	DefineCustomIntVariable("gpusort.device_session_memory",
-							"Sets the maximum memory of each device for all sorts of one process.",
-							"Zero means no limit other than gpusort.device_memory_limit.",
-							&gpusort_device_session_memory, 0, 0, INT_MAX,
-							PGC_SUSET, GUC_UNIT_MB, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpusort.device_session_sorts",
 							"Sets the maximum number of sorts of one process on the device at the same time.",
 							"Open cursors are counted. Further sorts use the CPU engine.",

@@ -32,7 +32,6 @@ extern int	gpusort_engine;		/* a GsEngineChoice */
 extern int	gpusort_min_rows;
 extern int	gpusort_device_min_rows;
 extern int	gpusort_device_wait;	/* ms */
-extern int	gpusort_device_session_memory;	/* MB; 0: no limit */
 extern int	gpusort_device_session_sorts;	/* each has a socket and pinned memory */
 extern int	gpusort_algorithm;	/* a GsAlgorithm: src/common/protocol.h */
 extern int	gpusort_libc_collations;	/* a GsLibcChoice */

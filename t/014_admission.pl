@@ -102,12 +102,14 @@ open_cursor($cursor);
 ask($waiter, "SET gpusort.device_wait = '700ms'");
 is(engine_of($waiter, $all), "Engine: cpu; Device Not Used: other sorts use the device memory",
 	'above the limit of files: the cursor keeps its memory');
+is($node->safe_psql('postgres', "SELECT device_refusals_memory > 0 FROM pg_stat_gpusort WHERE datname = 'postgres'"),
+	't', 'which the statistics show');
 ask($cursor, 'MOVE ALL FROM c; COMMIT');
 is_idle($node, 'not parked');
 
 # ----------------------------------------------------- what a user may have
 
-foreach ('device_wait = 1', 'device_session_memory = 0', 'device_session_sorts = 100', 'device_park_limit = -1')
+foreach ('device_wait = 1', 'device_session_sorts = 100', 'device_park_limit = -1')
 {
 	isnt($node->psql('postgres', "SET ROLE plain; SET gpusort.$_"), 0, "a plain user cannot set gpusort.$_");
 }
@@ -117,18 +119,8 @@ ask($user, "DECLARE c$_ CURSOR FOR SELECT * FROM few ORDER BY k; FETCH 1 FROM c$
 is(engine_of($user, 'SELECT * FROM few ORDER BY k'),
 	'Engine: cpu; Device Not Used: too many concurrent device sorts in this session', 'so many sorts');
 ask($user, 'COMMIT');
-$user->quit;
-
-($user) = session($node, "SET gpusort.device_session_memory = '30MB'; SET ROLE plain");
-open_cursor($user);
-is(engine_of($user, $all),
-	'Engine: cpu; Device Not Used: gpusort.device_session_memory is used up', 'so much memory');
-is(engine_of($user, 'SELECT * FROM few ORDER BY k'), 'Engine: cuda', 'but no more than that');
-ask($user, 'COMMIT');
 is_idle($node, 'what it gives back');
-is(engine_of($user, $all), 'Engine: cuda', 'and then it may use the memory again');
 $user->quit;
-is_idle($node, 'what users had');
 
 $node->stop;
 done_testing();

@@ -90,11 +90,6 @@ is_idle($node, 'three times');
 
 	is($node->safe_psql('postgres', "SET work_mem = '1GB'; $order"), $right, 'the rows are right again');
 	is($files->(), $before, 'without temporary files');
-
-	my $unlent = $node->safe_psql('postgres', "SET work_mem = '1GB'; SET gpusort.device_session_memory = '16MB'; $order");
-
-	is($unlent, $right, 'a session that may use the memory of one device only');
-	isnt($files->(), $before, 'needs temporary files');
 }
 
 # ---------------------------------------------------------------------- failures

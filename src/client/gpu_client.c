@@ -3,27 +3,15 @@
  * gpu_client.c
  *	  The connections of this backend to the gpusortd of each device.
  *
- * Before a sort, the backend reads the table of all devices (device_table.h) and
- * chooses one (device_placement.h).  If that cannot be reached, it tries the next one.
- * Planning only reads the table.
- *
- * The shared buffers are a memfd of this backend, sealed so that it cannot shrink
- * while gpusortd maps it.  Its pages are kept for the next sort, up to
- * gpusort.device_idle.  Then gpusortd frees them, even if the session sleeps; the
- * session frees the rest of the link when it looks for one.
+ * README.md says which device is chosen, how long connections are kept, and what happens if
+ * gpusortd hangs.
  *
  * A link is in the list of idle links, or tied to a memory context that uses it.
  * ERROR, cancel and the end of the backend need no code: the reset callback of the
  * context closes the socket, or the kernel does.
  *
  * A session waits for the first answer of gpusortd for a second, since the CPU engine can sort
- * instead.  A participant of a job that is open already waits for it like the others do for the
- * job.
- *
- * If gpusortd hangs, its supervisor kills it, and waiting sessions notice that.
- * Only if that does not help, because the process is in an uninterruptible call of
- * the driver or the supervisor hangs itself, the session must notice: after waiting
- * for gpusort.service_timeout it asks for the status by another connection.
+ * instead.  A participant of a job that is open already waits for it as the others do for the job.
  *
  *-------------------------------------------------------------------------
  */
@@ -51,27 +39,22 @@
 #include "utils/timestamp.h"
 
 /*
- * The shared buffers: large enough that device and backend work concurrently, and
- * small enough to stay in the CPU cache.  A sort of 10 M rows of 166 bytes by a
- * bigint takes 0.85 to 0.88 s with 16 buffers of 1 MB, 0.76 to 0.82 s with 8 of
- * 512 kB, and no less with 8 of 256 kB (Xeon with 2 MB of L2 per core, H200,
- * 2026-11).
+ * The shared buffers: large enough that device and backend work concurrently, and small enough
+ * to stay in the CPU cache.  10 M rows of 166 bytes by a bigint: 0.76 to 0.82 s, with 16 buffers
+ * of 1 MB 0.85 to 0.88 s, with 8 of 256 kB no less (Xeon, 2 MB of L2 per core; H200; 2026-11).
  */
 #define BUFFER_BYTES		((uint32) 512 << 10)
 #define NBUFFERS			8
 
 /*
- * The buffers of a producer, a parallel worker, are pinned for each query, by one
- * thread of gpusortd for all workers.  This thread also handles every batch, so
- * there are few buffers rather than small ones.  Not measured on a GPU yet.
+ * The buffers of a producer, a parallel worker, are pinned for each query, by one thread of
+ * gpusortd for all workers.  This thread also handles every batch, so there are few buffers
+ * rather than small ones.  Not measured on a GPU yet.
  */
 #define PRODUCER_BUFFER_BYTES	((uint32) 256 << 10)
 #define PRODUCER_NBUFFERS		4
 
-/*
- * The use of a link, which determines its buffers.  Those of a producer are new each
- * time and must be pinned before the first row can be sent, so they are small.
- */
+/* The use of a link, which determines its buffers. */
 typedef enum LinkUse
 {
 	LINK_SORT,					/* for a job of its own, or to read another one's */

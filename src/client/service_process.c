@@ -13,11 +13,6 @@
  *								return, and restarted
  *	  the supervisor dies		the kernel kills it: PR_SET_PDEATHSIG
  *
- * The supervisor checks that it is alive by sending a byte over a socket, four times in
- * gpusort.service_timeout; the server loop of gpusortd sends it back.  It counts
- * unanswered bytes instead of time, because a suspended machine is no reason to kill
- * gpusortd.
- *
  * gpusortd writes its log to a pipe, whose lines are copied to the log of the server;
  * the last one is the reason if gpusortd ends.  Two lines are for the supervisor: one
  * has the number of devices, and one says that gpusortd is ready.
@@ -56,9 +51,9 @@
 #define GOOD_LIFE_MS	60000
 
 /*
- * Number of bytes that are sent in gpusort.service_timeout, and the factor by which
- * the timeout is longer while gpusortd starts, which includes creating the context
- * of the device.
+ * Number of bytes that are sent in gpusort.service_timeout, to check that it is alive, and the
+ * factor by which the timeout is longer while gpusortd starts, which includes creating the
+ * context of the device.
  */
 #define PINGS			4
 #define START_PATIENCE	10
@@ -415,7 +410,8 @@ give_up_wrong_device(GsServiceProcess *process, char *why)
 			 errmsg("gpusort stopped using the device: %s", why) :
 			 errmsg("gpusort stopped using device %d: %s", process->device, why),
 			 errdetail("Sorts continue with other devices or with the CPU engine."),
-			 errhint("Check the device and its driver, then reload the configuration to use it again.")));
+			 errhint("Check the device and its driver, "
+					 "then reload the configuration to use it again.")));
 	give_up(process, GS_SUPERVISOR_NO_DEVICE, why);
 }
 
@@ -477,7 +473,9 @@ gs_service_process_step(GsServiceProcess *process)
 	if (has_ended(process, &exit_status))
 	{
 		plan_restart(process, exit_status);
-		if (process->reloaded && !process->ready)	/* it may have failed for a reason that is gone */
+
+		/* it may have failed for a reason that is gone */
+		if (process->reloaded && !process->ready)
 			gs_service_process_retry(process);
 	}
 	if (process->pid == 0 && process->gave_up)
@@ -588,12 +586,6 @@ gs_service_process_log_stop(const GsServiceProcess *process)
 	ereport(LOG, (errmsg("%s stopped", process->title)));
 }
 
-bool
-gs_service_process_gave_up(const GsServiceProcess *process)
-{
-	return process->gave_up;
-}
-
 void
 gs_service_process_retry(GsServiceProcess *process)
 {
@@ -608,12 +600,6 @@ gs_service_process_restart(GsServiceProcess *process)
 	process->gave_up = false;
 	process->delay_ms = FIRST_DELAY_MS;
 	process->next_start = 0;
-}
-
-int
-gs_service_process_device(const GsServiceProcess *process)
-{
-	return process->device;
 }
 
 int

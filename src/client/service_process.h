@@ -41,16 +41,12 @@ extern void gs_service_process_log_stop(const GsServiceProcess *process);
 /* Are its command line and the file of the program those that it was started with? */
 extern bool gs_service_process_is_current(const GsServiceProcess *process);
 
-/* Is another start useless before a reload? */
-extern bool gs_service_process_gave_up(const GsServiceProcess *process);
-
 /* Starts it in the next step, unless it runs or waits for its next start. */
 extern void gs_service_process_retry(GsServiceProcess *process);
 
 /* Starts it in the next step, unless it runs, even if it waits for its next start. */
 extern void gs_service_process_restart(GsServiceProcess *process);
 
-extern int	gs_service_process_device(const GsServiceProcess *process);
 extern int	gs_service_process_pid(const GsServiceProcess *process);
 
 /* The number of CUDA devices that it has found; 0: not known. */

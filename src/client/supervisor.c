@@ -3,11 +3,8 @@
  * supervisor.c
  *	  The background worker that keeps gpusortd running, one for each device.
  *
- * A process of its own, gpusortd, drives a device.  If a process of the server
- * crashes, PostgreSQL restarts all of them and goes through recovery, which a bug of
- * a device driver must not cause.  So this worker is only the parent process of each
- * gpusortd (service_process.c); it uses no database, no shared memory of gpusort and
- * no device.
+ * This worker is only the parent process of each gpusortd (service_process.c); it uses no
+ * database, no shared memory of gpusort and no device.  README.md says why.
  *
  *	  all have given up			the worker ends; the first sort after the next
  *								reload of the settings requests a new one
@@ -19,12 +16,6 @@
  *
  * So gpusortd never outlives the server: if the postmaster dies, WaitLatch() ends
  * the worker, and gpusortd ends with it.
- *
- * With gpusort.device = auto, the number of devices is not known at first.  The
- * gpusortd of device 0 finds it, and says it before it opens its own device.
- *
- * The worker is started with the server if shared_preload_libraries includes
- * gpusort, otherwise by the first sort that needs a device.
  *
  *-------------------------------------------------------------------------
  */
@@ -225,8 +216,10 @@ stop(GsServiceProcess **processes, int n)
 	const int	signals[] = {SIGTERM, SIGKILL};
 	bool		stopping[GS_MAX_DEVICES];
 
+	/* even those that the postmaster has ended already */
 	for (int k = 0; k < n; k++)
-		stopping[k] = gs_service_process_pid(processes[k]) != 0;	/* the postmaster may have ended it */
+		stopping[k] = gs_service_process_pid(processes[k]) != 0;
+
 	for (int i = 0; i < lengthof(signals) && any_runs(processes, n); i++)
 	{
 		TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), STOP_MS);
@@ -253,7 +246,7 @@ static GsServiceProcess *
 find_process(const Supervisor *supervisor, int device)
 {
 	for (int i = 0; i < supervisor->nprocesses; i++)
-		if (gs_service_process_device(supervisor->processes[i]) == device)
+		if (gs_service_process_status(supervisor->processes[i])->device == device)
 			return supervisor->processes[i];
 	return NULL;
 }
@@ -368,15 +361,6 @@ write_status(Supervisor *supervisor)
 	gs_supervisor_write_status(written);
 }
 
-static bool
-all_gave_up(const Supervisor *supervisor)
-{
-	for (int i = 0; i < supervisor->nprocesses; i++)
-		if (!gs_service_process_gave_up(supervisor->processes[i]))
-			return false;
-	return true;
-}
-
 static void
 handle_sigchld(SIGNAL_ARGS)
 {
@@ -439,7 +423,7 @@ gs_supervisor_main(Datum main_arg)
 			wait_ms = step(supervisor);
 		}
 		write_status(supervisor);
-		if (all_gave_up(supervisor))
+		if (gave_up(&supervisor->written))
 			proc_exit(0);
 
 		/* a signal may have arrived while processes were stopped, and its latch been reset */

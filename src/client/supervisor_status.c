@@ -3,10 +3,9 @@
  * supervisor_status.c
  *	  What the supervisor tells backends: its lock, and the status of each gpusortd.
  *
- * A lock on a file ensures that there is only one supervisor.  The kernel releases
- * it when the process ends in any way.  The status is in another file, which each
- * update replaces as a whole.  It contains the start time of the server, so that the
- * status of a previous server is ignored.
+ * The lock is on a file; the kernel releases it when the process ends in any way.  The status is
+ * in another file, with the start time of the server, so that that of a previous server is
+ * ignored.
  *
  *-------------------------------------------------------------------------
  */

@@ -221,8 +221,6 @@ typedef struct GsJobOpen
 	uint32_t	shared;			/* 0 or 1: producers may join */
 	uint32_t	participant;	/* below GS_MAX_PARTICIPANTS */
 	uint32_t	reserved;
-	uint64_t	session_bytes;	/* limit of the device memory of all jobs of
-								 * this process; 0: only the service's limit */
 } GsJobOpen;
 
 /*

@@ -10,7 +10,7 @@
  *
  * The limit applies to the sum of all commitments and of what is lent.  Within its
  * reservation a job can always allocate, as far as the device has the memory; beyond,
- * only what others leave.  Sessions have such sums, too.
+ * only what others leave.
  *
  *-------------------------------------------------------------------------
  */
@@ -55,7 +55,8 @@ typedef struct GsPoolPeer
 struct GsDevicePool
 {
 	GsDevice   *device;
-	GsMemoryAccount all;		/* of all jobs */
+	uint64_t	limit;
+	uint64_t	committed;		/* sum of the commitments of all jobs */
 	uint64_t	used;			/* in blocks of jobs */
 	uint64_t	idle_bytes;
 	uint64_t	borrowed;		/* by jobs */
@@ -79,9 +80,9 @@ gs_device_pool_create(GsDevice *device, uint64_t limit)
 	if (pool == NULL)
 		return NULL;
 	pool->device = device;
-	pool->all.limit = limit;
+	pool->limit = limit;
 	if (limit == 0 && device->ops->memory(device, &free_bytes, &total_bytes))
-		pool->all.limit = total_bytes / 10 * 9;
+		pool->limit = total_bytes / 10 * 9;
 	return pool;
 }
 
@@ -139,7 +140,7 @@ gs_device_pool_commitment(const GsJobMemory *memory)
 uint64_t
 gs_device_pool_committed(const GsDevicePool *pool)
 {
-	return pool->all.committed;
+	return pool->committed;
 }
 
 uint64_t
@@ -164,21 +165,17 @@ left_of(uint64_t limit, uint64_t taken)
 uint64_t
 gs_device_pool_uncommitted(const GsDevicePool *pool)
 {
-	return left_of(pool->all.limit, pool->all.committed + gs_device_pool_lent(pool));
+	return left_of(pool->limit, pool->committed + gs_device_pool_lent(pool));
 }
 
 uint64_t
-gs_device_pool_reservation(const GsDevicePool *pool, const GsMemoryAccount *session,
-						   uint64_t expected_bytes)
+gs_device_pool_reservation(const GsDevicePool *pool, uint64_t expected_bytes)
 {
-	uint64_t	reservation = Min(expected_bytes, pool->all.limit);
-
-	return session == NULL ? reservation :
-		Min(reservation, left_of(session->limit, session->committed));
+	return Min(expected_bytes, pool->limit);
 }
 
 /*
- * Updates the sums after a change of a job's commitment.  False: together with what is
+ * Updates the sum after a change of a job's commitment.  False: together with what is
  * lent, it is more than the limit now.
  */
 static bool
@@ -189,25 +186,22 @@ update_committed(GsJobMemory *memory, uint64_t before)
 
 	if (now == before)
 		return true;
-	pool->all.committed += now - before;
-	if (memory->session != NULL)
-		memory->session->committed += now - before;
+	pool->committed += now - before;
 	return pool->table == NULL ||
-		gs_device_commit(&pool->table->slots[pool->number], pool->all.committed);
+		gs_device_commit(&pool->table->slots[pool->number], pool->committed);
 }
 
 bool
-gs_device_pool_admit(GsDevicePool *pool, GsMemoryAccount *session, uint64_t expected_bytes,
-					 GsJobMemory *memory)
+gs_device_pool_admit(GsDevicePool *pool, uint64_t expected_bytes, GsJobMemory *memory)
 {
-	uint64_t	admitted_bytes = gs_device_pool_reservation(pool, session, expected_bytes);
+	uint64_t	admitted_bytes = gs_device_pool_reservation(pool, expected_bytes);
 
 	if (admitted_bytes > gs_device_pool_uncommitted(pool) ||
-		(admitted_bytes == pool->all.limit && expected_bytes > admitted_bytes && pool->njobs > 0))
+		(admitted_bytes == pool->limit && expected_bytes > admitted_bytes && pool->njobs > 0))
 		return false;
 	*memory = (GsJobMemory)
 	{
-		.pool = pool,.session = session,.expected_bytes = expected_bytes,.admitted_bytes = admitted_bytes
+		.pool = pool,.expected_bytes = expected_bytes,.admitted_bytes = admitted_bytes
 	};
 	if (!update_committed(memory, 0))
 	{
@@ -259,7 +253,7 @@ new_block(GsDevicePool *pool, uint64_t nbytes)
 	if (block == NULL)
 		return NULL;
 	release_idle_blocks(pool,
-						left_of(pool->all.limit, pool->used + gs_device_pool_lent(pool) + nbytes));
+						left_of(pool->limit, pool->used + gs_device_pool_lent(pool) + nbytes));
 	block->nbytes = nbytes;
 	block->lender = NULL;
 	block->d_memory = ops->allocate(pool->device, nbytes);
@@ -276,24 +270,12 @@ new_block(GsDevicePool *pool, uint64_t nbytes)
 	return block;
 }
 
-/* What a job can still allocate, on any device, without what others of its session have. */
-static uint64_t
-left_of_session(const GsJobMemory *memory)
-{
-	const GsMemoryAccount *session = memory->session;
-
-	if (session == NULL)
-		return UINT64_MAX;
-	return left_of(session->limit,
-				   session->committed - gs_device_pool_commitment(memory) + memory->used);
-}
-
 uint64_t
 gs_device_pool_available(const GsJobMemory *memory)
 {
 	uint64_t	reserved = gs_device_pool_commitment(memory) - memory->used;
 
-	return Min(gs_device_pool_uncommitted(memory->pool) + reserved, left_of_session(memory));
+	return gs_device_pool_uncommitted(memory->pool) + reserved;
 }
 
 /* Adds a block, which the sums have, to the list of the job. */
@@ -446,8 +428,7 @@ gs_device_pool_borrow_rows(GsJobMemory *memory, size_t nbytes, uint64_t keep_byt
 	GsDeviceSet tried = 0;
 	int			lender;
 
-	if (gs_device_pool_available(memory) < keep_bytes ||
-		left_of(left_of_session(memory), wanted) < keep_bytes)
+	if (gs_device_pool_available(memory) < keep_bytes)
 		return NULL;
 	while ((lender = find_lender(memory->pool, wanted, tried)) >= 0)
 	{
@@ -457,8 +438,6 @@ gs_device_pool_borrow_rows(GsJobMemory *memory, size_t nbytes, uint64_t keep_byt
 		{
 			memory->borrowed += wanted;
 			memory->pool->borrowed += wanted;
-			if (memory->session != NULL)
-				memory->session->committed += wanted;
 			return link_block(memory, block);
 		}
 		tried |= GS_DEVICE_BIT(lender);
@@ -491,8 +470,6 @@ return_block(GsJobMemory *memory, GsPoolBlock *block)
 	pool->returned = block;
 	memory->borrowed -= block->nbytes;
 	pool->borrowed -= block->nbytes;
-	if (memory->session != NULL)
-		memory->session->committed -= block->nbytes;
 }
 
 /* ------------------------------------------------------------------ release */
@@ -552,7 +529,7 @@ gs_device_pool_free_all(GsJobMemory *memory)
 static uint64_t
 idle_limit(const GsDevicePool *pool)
 {
-	return left_of(pool->all.limit, pool->used + gs_device_pool_lent(pool));
+	return left_of(pool->limit, pool->used + gs_device_pool_lent(pool));
 }
 
 bool
@@ -595,7 +572,7 @@ gs_device_pool_release_idle(GsDevicePool *pool, uint64_t now_us, uint64_t idle_u
 uint64_t
 gs_device_pool_limit(const GsDevicePool *pool)
 {
-	return pool->all.limit;
+	return pool->limit;
 }
 
 uint64_t

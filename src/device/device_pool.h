@@ -11,7 +11,7 @@
  * Admission: a job states how much memory it expects to need.  It is admitted,
  * with a reservation of this size, if the limit permits.  All its allocations
  * count against the limit; a job that exceeds its reservation may run out of
- * memory.  The jobs of a session may have a common limit, too.
+ * memory.
  *
  * Rows of a job that outgrows the device may be on other devices of the table that the
  * pool has joined, as far as these have memory that nobody has committed or waits for.
@@ -28,22 +28,10 @@
 
 typedef struct GsDevicePool GsDevicePool;
 
-/* The memory of all jobs, or of the jobs of a session, and its limit. */
-typedef struct GsMemoryAccount
-{
-	struct GsMemoryAccount *next; /* the first three belong to admission.c */
-	int			session;		/* process ID of the client */
-	uint32_t	nusers;
-	uint64_t	limit;
-	uint64_t	committed;		/* sum of the commitments of its jobs, and of
-								 * what they have borrowed */
-} GsMemoryAccount;
-
 /* The memory of a job.  gs_device_pool_admit() initializes it. */
 typedef struct GsJobMemory
 {
 	GsDevicePool *pool;
-	GsMemoryAccount *session;	/* NULL: no limit of its own */
 	uint64_t	expected_bytes; /* its estimate */
 	uint64_t	admitted_bytes; /* its reservation */
 	uint64_t	used;			/* bytes in blocks of this device */
@@ -71,13 +59,11 @@ extern void gs_device_pool_destroy(GsDevicePool *pool);
  * only if it is the only one, because its estimate may be wrong.  False: not
  * admitted.
  */
-extern bool gs_device_pool_admit(GsDevicePool *pool, GsMemoryAccount *session,
-								 uint64_t expected_bytes,
+extern bool gs_device_pool_admit(GsDevicePool *pool, uint64_t expected_bytes,
 								 GsJobMemory *memory);
 
 /* The reservation that a job would get, in bytes. */
-extern uint64_t gs_device_pool_reservation(const GsDevicePool *pool, const GsMemoryAccount *session,
-										   uint64_t expected_bytes);
+extern uint64_t gs_device_pool_reservation(const GsDevicePool *pool, uint64_t expected_bytes);
 
 /* The commitment of a job: its reservation or its memory, whichever is larger. */
 extern uint64_t gs_device_pool_commitment(const GsJobMemory *memory);

@@ -277,8 +277,6 @@ typedef struct GsGpuOptions
 {
 	uint64_t	expected_bytes; /* estimate of rows and keys of all
 								 * participants */
-	uint64_t	session_bytes;	/* limit for all sorts of this process; 0:
-								 * none */
 	uint32_t	wait_ms;		/* for device memory */
 	int			algorithm;		/* a GsAlgorithm (protocol.h) */
 	bool		shared;			/* producers may join it */

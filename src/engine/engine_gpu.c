@@ -113,30 +113,39 @@ new_engine(const GsEngineRequest *request, GsEngineLink *link)
 	return engine;
 }
 
-GsStatus
-gs_engine_gpu_open(const GsEngineRequest *request, GsEngineLink *link,
-				   const GsGpuOptions *options, GsEngine **result)
+/* Opens an engine by a message that asks for a job, whose answer may take so long. */
+static GsStatus
+open_engine(const GsEngineRequest *request, GsEngineLink *link, GsMessage *message,
+			GsMessageType type, size_t nbytes, int timeout_ms, GsEngine **result)
 {
 	GpuEngine  *engine = new_engine(request, link);
-	GsJobOpen	open = {
-		.nwords = (uint32_t) request->layout->nwords,
-		.keys_only = request->layout->keys_only,
-		.expected_bytes = options->expected_bytes,
-		.session_bytes = options->session_bytes,
-		.wait_ms = options->wait_ms,
-		.shared = options->shared,
-		.participant = options->participant
-	};
 	GsStatus	status;
 
 	*result = engine == NULL ? NULL : &engine->base;
 	if (engine == NULL)
 		return GS_STATUS_OOM;
-	engine->algorithm = options->algorithm;
-	status = gs_gpu_send(engine, &open.message, GS_MESSAGE_JOB_OPEN, sizeof(open));
-	if (status == GS_STATUS_OK)
-		status = wait_until_ready(engine,
-								  (int) Min(options->wait_ms, INT_MAX - ANSWER_MS) + ANSWER_MS);
+	status = gs_gpu_send(engine, message, type, nbytes);
+	return status == GS_STATUS_OK ? wait_until_ready(engine, timeout_ms) : status;
+}
+
+GsStatus
+gs_engine_gpu_open(const GsEngineRequest *request, GsEngineLink *link,
+				   const GsGpuOptions *options, GsEngine **result)
+{
+	GsJobOpen	open = {
+		.nwords = (uint32_t) request->layout->nwords,
+		.keys_only = request->layout->keys_only,
+		.expected_bytes = options->expected_bytes,
+		.wait_ms = options->wait_ms,
+		.shared = options->shared,
+		.participant = options->participant
+	};
+	int			timeout_ms = (int) Min(options->wait_ms, INT_MAX - ANSWER_MS) + ANSWER_MS;
+	GsStatus	status = open_engine(request, link, &open.message, GS_MESSAGE_JOB_OPEN,
+									 sizeof(open), timeout_ms, result);
+
+	if (*result != NULL)
+		((GpuEngine *) *result)->algorithm = options->algorithm;
 	return status;
 }
 
@@ -161,20 +170,14 @@ static GsStatus
 open_other(const GsEngineRequest *request, GsEngineLink *link, GsMessageType type, uint64_t token,
 		   uint32_t participant, GsEngine **result)
 {
-	GpuEngine  *engine = new_engine(request, link);
 	GsJobJoin	join = {
 		.token = token,
 		.nwords = (uint32_t) request->layout->nwords,
 		.keys_only = request->layout->keys_only,
 		.participant = participant
 	};
-	GsStatus	status;
 
-	*result = engine == NULL ? NULL : &engine->base;
-	if (engine == NULL)
-		return GS_STATUS_OOM;
-	status = gs_gpu_send(engine, &join.message, type, sizeof(join));
-	return status == GS_STATUS_OK ? wait_until_ready(engine, -1) : status;
+	return open_engine(request, link, &join.message, type, sizeof(join), -1, result);
 }
 
 GsStatus

@@ -3,41 +3,25 @@
  * admission.c
  *	  Which jobs get device memory, which wait, and which are parked.
  *
- * gs_connection_admit() asks gs_device_pool_admit(), which decides whether a job fits, and
- * reserves.
- *
- * The policy:
- *
- *	- Each job that fits is admitted, in the order of arrival.  A job that does
- *	  not fit does not make later ones wait.
- *	- After the oldest waiting job has waited for RESERVE_AFTER_US, the memory
- *	  that active jobs will release is reserved for it: a later job is admitted
- *	  only if the oldest will still fit when the active jobs have ended.  This
- *	  delays no job by more than MAX_HELD_US, and it is not done if the oldest
- *	  would not fit even then because idle jobs hold the memory.
- *	- A sorted job whose client has requested nothing for IDLE_US is parked
- *	  (job_park.c) if that makes a waiting job fit, or if it has borrowed memory of
- *	  a device where jobs wait.  The job that has been idle longest goes first, one
- *	  at a time.
- *	- A job waits as long as its client allows, and not at all if its own
- *	  session holds the memory.
- *
- * A job that is idle in the middle of its input keeps its memory and is assumed
- * not to release it, and so are other devices that have borrowed memory.  They borrow
- * none while jobs wait (device_pool.c).
+ * README.md has the policy.  gs_connection_admit() asks gs_device_pool_admit(), which
+ * decides whether a job fits, and reserves.  Of the jobs that can be parked, the one that
+ * has been idle longest goes first, one at a time.
  *
  *-------------------------------------------------------------------------
  */
 #include "gpusortd/admission.h"
 
-#include <stdlib.h>
-
 #include "common/clock.h"
 #include "common/min_max.h"
 #include "gpusortd/connection.h"
 
+/* A job whose client has requested nothing for this time can be parked. */
 #define IDLE_US		250000
+
+/* After this time memory is reserved for the oldest waiting job .. */
 #define RESERVE_AFTER_US		500000
+
+/* .. which delays no later job by more than this. */
 #define MAX_HELD_US		1000000
 
 /* While a job waits, the times above are checked this often. */
@@ -48,41 +32,6 @@
 
 /* Delay before parking is tried again after a failure. */
 #define PARK_RETRY_US	1000000
-
-/* ----------------------------------------------------------------- sessions */
-
-GsMemoryAccount *
-gs_admission_acquire_session(GsService *service, int session)
-{
-	GsMemoryAccount *account = service->sessions;
-
-	while (account != NULL && account->session != session)
-		account = account->next;
-	if (account == NULL)
-	{
-		account = calloc(1, sizeof(GsMemoryAccount));
-		if (account == NULL)
-			return NULL;
-		account->session = session;
-		account->next = service->sessions;
-		service->sessions = account;
-	}
-	account->nusers++;
-	return account;
-}
-
-void
-gs_admission_release_session(GsService *service, GsMemoryAccount *account)
-{
-	GsMemoryAccount **link = &service->sessions;
-
-	if (--account->nusers > 0)
-		return;
-	while (*link != account)
-		link = &(*link)->next;
-	*link = account->next;
-	free(account);
-}
 
 /* ------------------------------------------------------------------- admission */
 
@@ -95,38 +44,48 @@ is_idle(const GsSortJob *job, uint64_t now)
 	return since != 0 && now - Min(since, now) >= IDLE_US;
 }
 
+/* Bytes of device memory that a job waits for. */
+static uint64_t
+need_of(const GsConnection *connection)
+{
+	return gs_device_pool_reservation(connection->service->pool, connection->open.expected_bytes);
+}
+
+/* How long it has waited. */
+static uint64_t
+waited_us(const GsConnection *connection, uint64_t now)
+{
+	return now - Min(connection->waiting_since_us, now);
+}
+
 /*
- * How much memory jobs after the oldest may get now, so that the oldest will fit
- * when the active jobs have ended.  UINT64_MAX: no limit.
+ * How much memory jobs after the oldest may get now, so that the oldest will fit when the
+ * active jobs have ended.  Jobs that are idle, even in the middle of their input, and
+ * other devices that have borrowed memory are assumed not to release it; these borrow
+ * none while jobs wait (device_pool.c).  UINT64_MAX: no limit.
  */
 static uint64_t
 spare_for_later(const GsService *service, const GsConnection *oldest, uint64_t now)
 {
 	uint64_t	limit = gs_device_pool_limit(service->pool);
-	uint64_t	taken = gs_connection_need(oldest) + gs_device_pool_lent(service->pool);
+	uint64_t	taken = need_of(oldest) + gs_device_pool_lent(service->pool);
 
-	if (now - Min(gs_connection_waiting_since(oldest), now) < RESERVE_AFTER_US)
+	if (waited_us(oldest, now) < RESERVE_AFTER_US)
 		return UINT64_MAX;
-	for (const GsConnection *connection = gs_connection_first_active(service);
-		 connection != NULL; connection = gs_connection_next_active(connection))
+	GS_LIST_FOREACH(const GsConnection, connection, active, &service->active)
 	{
-		const GsSortJob *job = gs_connection_job(connection);
-
-		if (job != NULL && is_idle(job, now))
-			taken += gs_job_commitment(job);
+		if (connection->job != NULL && is_idle(connection->job, now))
+			taken += gs_job_commitment(connection->job);
 	}
 	if (taken > limit)
 		return UINT64_MAX;
 
 	/* later jobs that were admitted before */
-	for (const GsConnection *connection = gs_connection_first_active(service);
-		 connection != NULL; connection = gs_connection_next_active(connection))
+	GS_LIST_FOREACH(const GsConnection, connection, active, &service->active)
 	{
-		const GsSortJob *job = gs_connection_job(connection);
-
-		if (job != NULL && !is_idle(job, now) &&
-			gs_connection_arrival(connection) > gs_connection_arrival(oldest))
-			taken += gs_job_commitment(job);
+		if (connection->job != NULL && !is_idle(connection->job, now) &&
+			connection->arrival > oldest->arrival)
+			taken += gs_job_commitment(connection->job);
 	}
 	return limit - Min(taken, limit);
 }
@@ -135,24 +94,21 @@ spare_for_later(const GsService *service, const GsConnection *oldest, uint64_t n
 static void
 admit_waiting(GsService *service, uint64_t now)
 {
-	GsConnection *next;
 	GsConnection *oldest = NULL;
 	uint64_t	spare = UINT64_MAX;
 
-	for (GsConnection *connection = gs_connection_first_waiting(service);
-		 connection != NULL && !service->device_failed; connection = next)
+	GS_LIST_FOREACH(GsConnection, connection, waiting, &service->waiting)
 	{
-		uint64_t	need = gs_connection_need(connection);
-		bool		held = need > spare &&
-			now - Min(gs_connection_waiting_since(connection), now) < MAX_HELD_US;
+		uint64_t	need = need_of(connection);
+		bool		held = need > spare && waited_us(connection, now) < MAX_HELD_US;
 
-		next = gs_connection_next_waiting(connection);
-		if (gs_connection_is_over_share(connection))
-			gs_connection_refuse(connection, "gpusort.device_session_memory is used up");
-		else if (!held && gs_connection_admit(connection))
+		if (service->device_failed)
+			return;
+		if (!held && gs_connection_admit(connection))
 			spare -= spare == UINT64_MAX ? 0 : Min(need, spare);
-		else if (gs_connection_deadline_us(connection) <= now)
-			gs_connection_refuse(connection, "other sorts use the device memory");
+		else if (connection->deadline_us <= now)
+			gs_connection_refuse_job(connection, GS_FAILED_MEMORY,
+									 "other sorts use the device memory");
 		else if (oldest == NULL)
 		{
 			oldest = connection;
@@ -166,17 +122,22 @@ admit_waiting(GsService *service, uint64_t now)
 static bool
 can_be_parked(const GsConnection *connection, uint64_t now)
 {
-	const GsSortJob *job = gs_connection_job(connection);
-
-	return job != NULL && gs_job_can_be_parked(job) && is_idle(job, now) &&
-		gs_connection_park_retry_us(connection) <= now;
+	return connection->job != NULL && gs_job_can_be_parked(connection->job) &&
+		is_idle(connection->job, now) && connection->park_retry_us <= now;
 }
 
 static void
 park(GsService *service, GsConnection *connection, uint64_t now)
 {
-	if (!gs_job_park(gs_connection_job(connection), service->park_folder))
-		gs_connection_set_park_retry(connection, now + PARK_RETRY_US);
+	if (!gs_job_park(connection->job, service->park_folder))
+		connection->park_retry_us = now + PARK_RETRY_US;
+}
+
+/* Of two jobs, or NULL and a job: the one that has been idle longer. */
+static GsConnection *
+longer_idle(GsConnection *a, GsConnection *b)
+{
+	return a != NULL && gs_job_idle_since(a->job) <= gs_job_idle_since(b->job) ? a : b;
 }
 
 /*
@@ -191,22 +152,16 @@ park_one(GsService *service, uint64_t now)
 	GsConnection *longest = NULL;
 	GsConnection *wanted = NULL;
 
-	for (GsConnection *connection = gs_connection_first_active(service);
-		 connection != NULL; connection = gs_connection_next_active(connection))
+	GS_LIST_FOREACH(GsConnection, connection, active, &service->active)
 	{
-		const GsSortJob *job = gs_connection_job(connection);
-
-		if (job != NULL && gs_job_is_being_parked(job))
+		if (connection->job != NULL && gs_job_is_being_parked(connection->job))
 			return;
 		if (!can_be_parked(connection, now))
 			continue;
-		free_after += gs_job_commitment(job);
-		if (longest == NULL ||
-			gs_job_idle_since(job) < gs_job_idle_since(gs_connection_job(longest)))
-			longest = connection;
-		if (gs_job_is_wanted(job) && (wanted == NULL ||
-			gs_job_idle_since(job) < gs_job_idle_since(gs_connection_job(wanted))))
-			wanted = connection;
+		free_after += gs_job_commitment(connection->job);
+		longest = longer_idle(longest, connection);
+		if (gs_job_is_wanted(connection->job))
+			wanted = longer_idle(wanted, connection);
 	}
 	if (wanted != NULL)
 	{
@@ -215,10 +170,9 @@ park_one(GsService *service, uint64_t now)
 	}
 	if (longest == NULL)
 		return;
-	for (const GsConnection *connection = gs_connection_first_waiting(service);
-		 connection != NULL; connection = gs_connection_next_waiting(connection))
+	GS_LIST_FOREACH(const GsConnection, connection, waiting, &service->waiting)
 	{
-		uint64_t	need = gs_connection_need(connection);
+		uint64_t	need = need_of(connection);
 
 		if (need > free_now && need <= free_after)
 		{
@@ -248,9 +202,10 @@ gs_admission_run(GsAdmission *admission, GsService *service)
 	admission->narrivals = service->narrivals;
 	admission->committed = gs_device_pool_committed(service->pool);
 	admission->next_us = now + (service->nwaiting > 0 ? CHECK_INTERVAL_US : LOAN_CHECK_INTERVAL_US);
-	for (const GsConnection *connection = gs_connection_first_waiting(service);
-		 connection != NULL; connection = gs_connection_next_waiting(connection))
-		admission->next_us = Min(admission->next_us, gs_connection_deadline_us(connection));
+	GS_LIST_FOREACH(const GsConnection, connection, waiting, &service->waiting)
+	{
+		admission->next_us = Min(admission->next_us, connection->deadline_us);
+	}
 	return service->nwaiting == 0 && !gs_device_pool_borrows(service->pool) ? GS_NEVER :
 		admission->next_us;
 }

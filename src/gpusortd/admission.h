@@ -27,11 +27,4 @@ typedef struct GsAdmission
  */
 extern uint64_t gs_admission_run(GsAdmission *admission, GsService *service);
 
-/*
- * Acquires a reference to the memory account of a session (a process ID), which
- * is created if it does not exist.  NULL: out of memory.
- */
-extern GsMemoryAccount *gs_admission_acquire_session(GsService *service, int session);
-extern void gs_admission_release_session(GsService *service, GsMemoryAccount *account);
-
 #endif							/* GPUSORT_ADMISSION_H */

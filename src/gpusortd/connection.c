@@ -31,21 +31,12 @@
  * PRODUCER_FULL and FAILED the messages of the preceding states are legal, too:
  * they are validated and buffers change owners, but the job does not see them.
  *
- * Clients that only ask for the status are answered by greeter.c and do not
- * get here.
- *
  * Nothing is read in CLOSING.  Therefore a JOB_OPEN that directly follows a
  * JOB_CLOSE waits in the socket until the device has finished.
  *
  * Sends do not block.  The number of messages in flight is bounded by the
  * number of buffers and is far below the capacity of a socket.  If a socket is
  * full, its client does not read, and it is disconnected.
- *
- * The shared buffers are pinned memory.  A connection that stays IDLE for long
- * is therefore closed, and the pages of its buffers are freed by punching a
- * hole in the file: the client maps it, but is asleep and need not act.  This
- * does not apply if IDLE follows ENDING, because then the buffers may still
- * hold rows that the client needs.
  *
  *-------------------------------------------------------------------------
  */
@@ -56,15 +47,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/min_max.h"
-#include "gpusortd/admission.h"
-#include "gpusortd/buffer_pool.h"
-#include "gpusortd/connection_internal.h"
 #include "job/log.h"
 
 /* ---------------------------------------------------------- state, sending */
@@ -98,6 +86,8 @@ gs_connection_enter(GsConnection *connection, ConnectionState state)
 {
 	GsService  *service = connection->service;
 	bool		ends = state == STATE_CLOSING || state == STATE_CLOSED;
+
+	/* after ENDING the buffers may hold rows that the client needs */
 	bool		is_idle = state == STATE_IDLE && connection->state != STATE_ENDING;
 
 	set_in_list(&service->idle, &connection->idle, false);
@@ -174,10 +164,8 @@ gs_connection_reject(GsConnection *connection, const char *text)
 void
 gs_connection_fail_all(GsService *service)
 {
-	for (GsListNode *node = service->all.next; node != &service->all; node = node->next)
+	GS_LIST_FOREACH(GsConnection, connection, all, &service->all)
 	{
-		GsConnection *connection = GS_LIST_OWNER(GsConnection, all, node);
-
 		if (service->device_failed)
 			gs_connection_fail(connection,
 							   service->device_was_wrong ? GS_FAILED_ORDER : GS_FAILED_DEVICE,
@@ -190,9 +178,8 @@ gs_connection_fail_all(GsService *service)
 uint64_t
 gs_connection_drop_idle(GsService *service, uint64_t now_us, uint64_t idle_us)
 {
-	while (service->idle.next != &service->idle)
+	GS_LIST_FOREACH(GsConnection, longest, idle, &service->idle)
 	{
-		GsConnection *longest = GS_LIST_OWNER(GsConnection, idle, service->idle.next);
 		uint64_t	end_us = longest->idle_since_us + idle_us;
 
 		if (now_us < end_us)
@@ -297,8 +284,6 @@ report_failed(void *arg, GsFailure failure, const char *text)
 static bool
 share_job(GsConnection *connection)
 {
-	GsService  *service = connection->service;
-
 	while (connection->token == 0)
 	{
 		uint64_t	token;
@@ -307,38 +292,25 @@ share_job(GsConnection *connection)
 			return false;
 		connection->token = token;
 	}
-	connection->next_shared = service->shared;
-	service->shared = connection;
+	gs_list_append(&connection->service->shared, &connection->shared);
 	return true;
 }
 
 static void
 unshare_job(GsConnection *connection)
 {
-	GsConnection **link = &connection->service->shared;
-
-	if (connection->token == 0)
-		return;
-	while (*link != connection)
-		link = &(*link)->next_shared;
-	*link = connection->next_shared;
+	set_in_list(&connection->service->shared, &connection->shared, false);
 	connection->token = 0;
-}
-
-void
-gs_connection_release_session(GsConnection *connection)
-{
-	if (connection->session != NULL)
-		gs_admission_release_session(connection->service, connection->session);
-	connection->session = NULL;
 }
 
 GsSortJob *
 gs_connection_find_job(const GsService *service, uint64_t token)
 {
-	for (const GsConnection *consumer = service->shared; consumer != NULL; consumer = consumer->next_shared)
+	GS_LIST_FOREACH(const GsConnection, consumer, shared, &service->shared)
+	{
 		if (consumer->token == token)
 			return consumer->job;
+	}
 	return NULL;
 }
 
@@ -407,7 +379,7 @@ gs_connection_admit(GsConnection *connection)
 	GsParticipant consumer = gs_connection_participant(connection, open->participant);
 	GsJobMemory memory = {0};
 
-	if (!gs_device_pool_admit(service->pool, connection->session, open->expected_bytes, &memory))
+	if (!gs_device_pool_admit(service->pool, open->expected_bytes, &memory))
 		return false;
 	connection->job = gs_job_open(service->device, &memory, open->nwords,
 								  open->keys_only != 0, &consumer);
@@ -431,28 +403,6 @@ gs_connection_admit(GsConnection *connection)
 	else
 		gs_connection_begin_job(connection, STATE_INPUT);
 	return true;
-}
-
-void
-gs_connection_refuse(GsConnection *connection, const char *text)
-{
-	gs_connection_refuse_job(connection, GS_FAILED_MEMORY, text);
-}
-
-uint64_t
-gs_connection_need(const GsConnection *connection)
-{
-	return gs_device_pool_reservation(connection->service->pool, connection->session,
-									  connection->open.expected_bytes);
-}
-
-bool
-gs_connection_is_over_share(const GsConnection *connection)
-{
-	const GsMemoryAccount *session = connection->session;
-
-	return session != NULL &&
-		gs_connection_need(connection) < Min(connection->open.expected_bytes, session->limit) / 2;
 }
 
 /* -------------------------------------------------------------------- life */
@@ -480,29 +430,6 @@ gs_connection_open(GsService *service, int socket)
 	return connection;
 }
 
-GsConnection *
-gs_connection_first_active(const GsService *service)
-{
-	return GS_LIST_NEXT(GsConnection, active, &service->active, &service->active);
-}
-
-GsConnection *
-gs_connection_next_active(const GsConnection *connection)
-{
-	return GS_LIST_NEXT(GsConnection, active, &connection->service->active, &connection->active);
-}
-
-void
-gs_connection_rotate_active(GsService *service)
-{
-	GsListNode *node = service->active.next;
-
-	if (node == &service->active)
-		return;
-	gs_list_remove(node);
-	gs_list_append(&service->active, node);
-}
-
 void
 gs_connection_poll(GsConnection *connection)
 {
@@ -520,58 +447,22 @@ gs_connection_is_busy(const GsConnection *connection)
 	return connection->job != NULL && gs_job_busy(connection->job);
 }
 
-GsSortJob *
-gs_connection_job(const GsConnection *connection)
+/* Unpins and unmaps the buffers, if there are any. */
+static void
+unmap_buffers(GsConnection *connection)
 {
-	return connection->job;
-}
+	GsDevice   *device = connection->service->device;
+	const GsBufferPool *buffer_pool = &connection->buffer_pool;
+	size_t		nbytes = (size_t) buffer_pool->buffer_bytes * buffer_pool->nbuffers;
 
-uint64_t
-gs_connection_arrival(const GsConnection *connection)
-{
-	return connection->arrival;
-}
+	if (buffer_pool->base == NULL)
+		return;
+	device->ops->unpin(device, buffer_pool->base);
 
-GsConnection *
-gs_connection_first_waiting(const GsService *service)
-{
-	return GS_LIST_NEXT(GsConnection, waiting, &service->waiting, &service->waiting);
-}
-
-GsConnection *
-gs_connection_next_waiting(const GsConnection *connection)
-{
-	return GS_LIST_NEXT(GsConnection, waiting, &connection->service->waiting, &connection->waiting);
-}
-
-uint64_t
-gs_connection_waiting_since(const GsConnection *connection)
-{
-	return connection->waiting_since_us;
-}
-
-uint64_t
-gs_connection_park_retry_us(const GsConnection *connection)
-{
-	return connection->park_retry_us;
-}
-
-void
-gs_connection_set_park_retry(GsConnection *connection, uint64_t when_us)
-{
-	connection->park_retry_us = when_us;
-}
-
-uint64_t
-gs_connection_deadline_us(const GsConnection *connection)
-{
-	return connection->deadline_us;
-}
-
-bool
-gs_connection_is_closed(const GsConnection *connection)
-{
-	return connection->state == STATE_CLOSED;
+	/* frees the memory, although the client still maps it */
+	if (connection->buffers_unused)
+		(void) madvise(buffer_pool->base, nbytes, MADV_REMOVE);
+	munmap(buffer_pool->base, nbytes);
 }
 
 bool
@@ -580,9 +471,7 @@ gs_connection_end(GsConnection *connection)
 	gs_connection_close_job(connection);
 	if (connection->member != NULL)
 		return false;
-	gs_buffer_pool_unmap(&connection->buffer_pool, connection->service->device,
-						 connection->buffers_unused);
-	gs_connection_release_session(connection);
+	unmap_buffers(connection);
 	gs_list_remove(&connection->active);
 	gs_list_remove(&connection->all);
 	free(connection);

@@ -8,11 +8,10 @@
  * gets an error and is disconnected.  A client can only affect others that share
  * its job.
  *
- * Nothing here waits for a client.  The server calls gs_connection_read()
- * (connection_message.h) when the socket is readable, poll() in every turn while
- * the connection is active, and admission calls admit() or refuse() while the
- * client waits for memory.  Each of these may close the connection; then the
- * server calls end() until it returns true.
+ * Nothing here waits for a client.  The server calls read() when the socket is
+ * readable, poll() in every turn while the connection is active, and admission
+ * calls admit() or refuse_job() while the client waits for memory.  Each of these
+ * may close the connection; then the server calls end() until it returns true.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,53 +21,76 @@
 #include "gpusortd/service.h"
 #include "job/job.h"
 
-typedef struct GsConnection GsConnection;
+/* connection.c shows the transitions. */
+typedef enum ConnectionState
+{
+	STATE_NEW,
+	STATE_IDLE,
+	STATE_WAITING,
+	STATE_INPUT,
+	STATE_SORTING,
+	STATE_SORTED,
+	STATE_FULL,
+	STATE_RETURNING,
+	STATE_PRODUCING,
+	STATE_PRODUCER_FULL,
+	STATE_ENDING,
+	STATE_READING,
+	STATE_FAILED,
+	STATE_CLOSING,
+	STATE_CLOSED
+} ConnectionState;
+
+/* Which side owns a buffer. */
+typedef enum BufferOwner
+{
+	BUFFER_CLIENT,
+	BUFFER_FILLED,				/* the daemon, with a batch of the client */
+	BUFFER_RELEASED				/* the daemon, which may fill it */
+} BufferOwner;
+
+typedef struct GsConnection
+{
+	GsService  *service;
+	int			socket;			/* -1 if closed */
+	int			pid;			/* of the client */
+	ConnectionState state;
+	bool		is_watched;		/* in the epoll set */
+	GsListNode	all;
+	GsListNode	active;
+	GsListNode	waiting;
+	GsListNode	shared;
+	GsListNode	idle;			/* in the list of unused connections */
+	uint64_t	idle_since_us;	/* 0: not in that list */
+	GsBufferPool buffer_pool;	/* base NULL: none */
+	BufferOwner owners[GS_MAX_BUFFERS];
+	bool		buffers_unused; /* when it was closed */
+
+	/* its job: the request, and its place in the queue of admission */
+	GsJobOpen	open;
+	uint64_t	arrival;		/* its number in the order of arrival */
+	uint64_t	waiting_since_us;
+	uint64_t	deadline_us;	/* until when it may wait */
+	uint64_t	park_retry_us;	/* when to try again to park it */
+
+	GsSortJob  *job;			/* of the consumer; NULL: none */
+	GsMember   *member;			/* of that job, or of the job that was joined */
+	uint64_t	token;			/* for JOB_JOIN; 0: not shared */
+} GsConnection;
+
+/* ------------------------------------------------------------ for the server */
 
 /* Takes ownership of the socket, which must not block, unless it returns NULL. */
 extern GsConnection *gs_connection_open(GsService *service, int socket);
 
-/* Iterates over connections that own a job, have one that is closing, or are closed. */
-extern GsConnection *gs_connection_first_active(const GsService *service);
-extern GsConnection *gs_connection_next_active(const GsConnection *connection);
-
-/* Moves the first of them to the end, for fairness. */
-extern void gs_connection_rotate_active(GsService *service);
+/* Reads and handles some of the messages that have arrived: connection_message.c. */
+extern void gs_connection_read(GsConnection *connection);
 
 /* Lets its job proceed, or finish closing. */
 extern void gs_connection_poll(GsConnection *connection);
 
 /* Is work on the device in progress, so that poll() should be called soon? */
 extern bool gs_connection_is_busy(const GsConnection *connection);
-
-/* NULL if it owns none. */
-extern GsSortJob *gs_connection_job(const GsConnection *connection);
-
-/* The number of its job in the order of arrival. */
-extern uint64_t gs_connection_arrival(const GsConnection *connection);
-
-/* Iterates over connections that wait for memory, in the order of arrival. */
-extern GsConnection *gs_connection_first_waiting(const GsService *service);
-extern GsConnection *gs_connection_next_waiting(const GsConnection *connection);
-
-/* Since when it has waited, and until when it may. */
-extern uint64_t gs_connection_waiting_since(const GsConnection *connection);
-extern uint64_t gs_connection_deadline_us(const GsConnection *connection);
-
-/* Bytes of device memory that it waits for. */
-extern uint64_t gs_connection_need(const GsConnection *connection);
-
-/* Do other jobs of the session leave it less than half of what it wants? */
-extern bool gs_connection_is_over_share(const GsConnection *connection);
-
-/* Opens the job if there is memory for it now; false: there is not. */
-extern bool gs_connection_admit(GsConnection *connection);
-
-/* Ends the waiting: the client gets no memory. */
-extern void gs_connection_refuse(GsConnection *connection, const char *text);
-
-/* When to try again to park its job, after a failure. */
-extern uint64_t gs_connection_park_retry_us(const GsConnection *connection);
-extern void gs_connection_set_park_retry(GsConnection *connection, uint64_t when_us);
 
 /* Reports to all clients why gpusortd ends, and closes their connections. */
 extern void gs_connection_fail_all(GsService *service);
@@ -80,13 +102,48 @@ extern void gs_connection_fail_all(GsService *service);
  */
 extern uint64_t gs_connection_drop_idle(GsService *service, uint64_t now_us, uint64_t idle_us);
 
-/* Is its socket closed, by either side? */
-extern bool gs_connection_is_closed(const GsConnection *connection);
-
 /*
  * Frees a closed connection.  False: the device still uses its buffers; poll and
  * call it again later.
  */
 extern bool gs_connection_end(GsConnection *connection);
+
+/* ------------------------------------------------------------- for admission */
+
+/* Opens the job if there is memory for it now; false: there is not. */
+extern bool gs_connection_admit(GsConnection *connection);
+
+/* Reports that there is no job; the connection stays open. */
+extern void gs_connection_refuse_job(GsConnection *connection, GsFailure failure, const char *text);
+
+/* -------------------------------------------------------- for its messages */
+
+/* Changes the state, and with it the lists of the service and what epoll watches. */
+extern void gs_connection_enter(GsConnection *connection, ConnectionState state);
+
+/* Closes the socket; the server frees the connection later. */
+extern void gs_connection_drop(GsConnection *connection);
+
+/* Sends a message, whose type and length it sets; closes the connection if that fails. */
+extern void gs_connection_send(GsConnection *connection, GsMessage *message,
+							   GsMessageType type, size_t nbytes);
+
+/* Reports a failure to the client and closes the connection. */
+extern void gs_connection_fail(GsConnection *connection, GsFailure failure, const char *text);
+
+/* Logs a violation of the protocol, reports it to the client, and closes the connection. */
+extern void gs_connection_reject(GsConnection *connection, const char *text);
+
+/* The client has a job: it owns all buffers and may fill them. */
+extern void gs_connection_begin_job(GsConnection *connection, ConnectionState state);
+
+/* Closes or leaves the job; enters IDLE from CLOSING once the device has finished. */
+extern void gs_connection_close_job(GsConnection *connection);
+
+/* The job of a token; NULL if it does not exist (any more). */
+extern GsSortJob *gs_connection_find_job(const GsService *service, uint64_t token);
+
+/* The connection as a participant of a job. */
+extern GsParticipant gs_connection_participant(GsConnection *connection, uint32_t number);
 
 #endif							/* GPUSORT_CONNECTION_H */

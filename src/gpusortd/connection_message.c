@@ -13,20 +13,19 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "gpusortd/connection_message.h"
+#include "gpusortd/connection.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "gpusortd/admission.h"
-#include "gpusortd/buffer_pool.h"
-#include "gpusortd/connection_internal.h"
-#include "gpusortd/welcome.h"
 #include "job/log.h"
 
 /* Messages to read in one turn of the loop, so that other clients get theirs. */
@@ -65,24 +64,50 @@ static const struct
 
 /* ---------------------------------------------------------------- handlers */
 
-/* Maps and pins the shared buffers.  False: the connection has been closed. */
+/*
+ * Maps and pins the shared buffers.  False: the connection has been closed.  The file
+ * must be sealed against shrinking: if the client truncated it, access to it would raise
+ * SIGBUS here.
+ */
 static bool
 map_buffers(GsConnection *connection, const GsHello *hello, int memfd)
 {
-	GsFailure	failure = GS_FAILED_PROTOCOL;
-	const char *why_not = gs_buffer_pool_map(&connection->buffer_pool, connection->service->device,
-											 hello,
-											 memfd, &failure);
+	GsDevice   *device = connection->service->device;
+	int			seals = fcntl(memfd, F_GET_SEALS);
+	struct stat status;
+	void	   *base;
+	const char *why_not;
 
-	if (why_not == NULL)
+	if (seals < 0 || !(seals & F_SEAL_SHRINK) ||
+		fstat(memfd, &status) != 0 || !S_ISREG(status.st_mode))
+	{
+		gs_connection_reject(connection,
+							 "the shared buffers are not a memfd sealed against shrinking");
+		return false;
+	}
+	if ((uint64_t) status.st_size != hello->buffer_pool_bytes)
+	{
+		gs_connection_reject(connection, "the shared buffers have another size than HELLO says");
+		return false;
+	}
+	base = mmap(NULL, hello->buffer_pool_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
+	if (base == MAP_FAILED)
+		why_not = "could not map the shared buffers";
+	else if (device->ops->pin(device, base, hello->buffer_pool_bytes))
+	{
+		connection->buffer_pool = (GsBufferPool)
+		{
+			.base = base,.buffer_bytes = hello->buffer_bytes,.nbuffers = hello->nbuffers
+		};
 		return true;
-	if (failure == GS_FAILED_PROTOCOL)
-		gs_connection_reject(connection, why_not);
+	}
 	else
 	{
-		gs_log_limited("client %d: %s", connection->pid, why_not);
-		gs_connection_fail(connection, failure, why_not);
+		munmap(base, hello->buffer_pool_bytes);
+		why_not = "could not pin the shared buffers";
 	}
+	gs_log_limited("client %d: %s", connection->pid, why_not);
+	gs_connection_fail(connection, GS_FAILED_MEMORY, why_not);
 	return false;
 }
 
@@ -108,7 +133,7 @@ handle_hello(GsConnection *connection, const GsHello *hello, int memfd)
 		return;
 	gs_connection_enter(connection, STATE_IDLE);
 	gs_service_publish(connection->service);
-	welcome = gs_welcome_of(connection->service->slot);
+	welcome = gs_service_welcome(connection->service->slot);
 	gs_connection_send(connection, &welcome.message, GS_MESSAGE_WELCOME, sizeof(welcome));
 }
 
@@ -125,27 +150,6 @@ validate_job(GsConnection *connection, uint32_t nwords, uint32_t keys_only, uint
 	return false;
 }
 
-/*
- * Sets the limit of the memory of all jobs of the session; 0: none.  False: out
- * of memory.
- */
-static bool
-limit_session(GsConnection *connection, uint64_t session_bytes)
-{
-	GsService  *service = connection->service;
-
-	if (session_bytes == 0)
-	{
-		gs_connection_release_session(connection);
-		return true;
-	}
-	if (connection->session == NULL)
-		connection->session = gs_admission_acquire_session(service, connection->pid);
-	if (connection->session != NULL)
-		connection->session->limit = session_bytes;
-	return connection->session != NULL;
-}
-
 static void
 handle_job_open(GsConnection *connection, const GsJobOpen *open)
 {
@@ -156,11 +160,6 @@ handle_job_open(GsConnection *connection, const GsJobOpen *open)
 	if (open->shared > 1)
 	{
 		gs_connection_reject(connection, "invalid flag in JOB_OPEN");
-		return;
-	}
-	if (!limit_session(connection, open->session_bytes))
-	{
-		gs_connection_refuse_job(connection, GS_FAILED_MEMORY, "gpusortd is out of memory");
 		return;
 	}
 	connection->open = *open;
@@ -314,7 +313,8 @@ validate_build(GsConnection *connection, const GsHello *hello, size_t nbytes)
 	if (hello->magic != GS_WIRE_MAGIC || hello->version != GS_WIRE_VERSION)
 	{
 		snprintf(text, sizeof(text),
-				 "the client has protocol version %u (magic %08X), gpusortd has version %u (magic %08X)",
+				 "the client has protocol version %u (magic %08X), "
+				 "gpusortd has version %u (magic %08X)",
 				 hello->version, hello->magic, GS_WIRE_VERSION, GS_WIRE_MAGIC);
 		gs_log_limited("client %d: %s", connection->pid, text);
 		gs_connection_fail(connection, GS_FAILED_VERSION, text);

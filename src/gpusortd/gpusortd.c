@@ -6,9 +6,6 @@
  * This file has the options and the exit codes.  server.c has the loop,
  * connection.c and connection_message.c the protocol, src/job/ the sorts.
  *
- * Each device has a process of its own, because an error of a CUDA device makes all
- * later calls of the process fail, of other devices too, and so does a call that hangs.
- *
  *-------------------------------------------------------------------------
  */
 #include <errno.h>
@@ -357,7 +354,7 @@ serve(const Options *options, GsServer *server, GsDevice *device, GsParkFolder *
 						  options->number))
 		return device->error[0] != '\0' ? EXIT_DEVICE_FAILED : EXIT_NO_SOCKET;
 	slot->state = GS_DEVICE_RUNNING;
-	report_ready(device, gs_server_memory_limit(server), ready);
+	report_ready(device, slot->memory_limit, ready);
 	stopped = gs_server_run(server, options->idle_us);
 	slot->state = stopped ? GS_DEVICE_UNUSED : GS_DEVICE_FAILED;
 	if (stopped)

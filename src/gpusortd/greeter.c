@@ -3,15 +3,12 @@
  * greeter.c
  *	  The thread that accepts clients and answers requests for the status.
  *
- * The server loop calls the device, and some calls block: cudaFree() until all
- * streams are idle, cudaHostRegister() until the pages are pinned.  Calls of
- * other threads wait for them, too.  Planning a query must not wait for that, so
- * this thread never calls the device; it answers from the statistics that the loop
- * publishes.
+ * README.md says why this is a thread.  It never calls the device; it answers from the
+ * statistics that the loop publishes.
  *
- * The thread peeks at the first message of a client.  It answers a HELLO
- * without buffers, any number of times.  With any other message, valid or not,
- * the client is passed to the server loop, which reads the message.
+ * It peeks at the first message of a client, and answers a HELLO without buffers, any number
+ * of times.  With any other message, valid or not, the client is passed to the server loop,
+ * which reads the message.
  *
  *-------------------------------------------------------------------------
  */
@@ -28,8 +25,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "gpusortd/list.h"
-#include "gpusortd/welcome.h"
+#include "gpusortd/service.h"
 #include "job/log.h"
 
 /* Per turn. */
@@ -180,7 +176,7 @@ read_hello(GsGreeter *greeter, NewClient *client)
 		pass_to_server(greeter, client);
 		return;
 	}
-	welcome = gs_welcome_of(greeter->slot);
+	welcome = gs_service_welcome(greeter->slot);
 	if (recv(client->socket, &hello, sizeof(hello), MSG_DONTWAIT) == sizeof(hello) &&
 		send(client->socket, &welcome, sizeof(welcome), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return;
@@ -205,15 +201,6 @@ is_same_user(int socket)
 	return false;
 }
 
-/* Adds a descriptor to the epoll set; its events carry data. */
-static bool
-watch(GsGreeter *greeter, int fd, void *data)
-{
-	struct epoll_event event = {.events = EPOLLIN,.data.ptr = data};
-
-	return epoll_ctl(greeter->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
-}
-
 static void
 add_client(GsGreeter *greeter, int socket)
 {
@@ -226,7 +213,7 @@ add_client(GsGreeter *greeter, int socket)
 	}
 	client->socket = socket;
 	gs_list_append(&greeter->clients, &client->node);
-	if (!watch(greeter, socket, client))
+	if (!gs_service_watch(greeter->epoll, socket, client))
 	{
 		drop(client);
 		return;
@@ -289,7 +276,7 @@ greeter_main(void *arg)
 				read_hello(greeter, what);
 		}
 		if (greeter->accept_failed && gs_clock_us() >= greeter->accept_again_us &&
-			watch(greeter, greeter->listener, &greeter->listener))
+			gs_service_watch(greeter->epoll, greeter->listener, &greeter->listener))
 			accept_clients(greeter);
 	}
 }
@@ -314,8 +301,8 @@ gs_greeter_start(int listener, GsDeviceSlot *slot)
 	greeter->stop_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	greeter->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (greeter->epoll >= 0 && greeter->stop_event >= 0 && greeter->event >= 0 &&
-		watch(greeter, greeter->stop_event, &greeter->stop_event) &&
-		watch(greeter, listener, &greeter->listener))
+		gs_service_watch(greeter->epoll, greeter->stop_event, &greeter->stop_event) &&
+		gs_service_watch(greeter->epoll, listener, &greeter->listener))
 	{
 		errno = pthread_create(&greeter->thread, NULL, greeter_main, greeter);
 		if (errno == 0)
@@ -335,10 +322,9 @@ gs_greeter_stop(GsGreeter *greeter)
 	if (write(greeter->stop_event, &one, sizeof(one)) < 0)
 		gs_log("could not stop the thread that accepts clients: %s", strerror(errno));
 	pthread_join(greeter->thread, NULL);
-	for (GsListNode *node = greeter->clients.next, *next; node != &greeter->clients; node = next)
+	GS_LIST_FOREACH(NewClient, client, node, &greeter->clients)
 	{
-		next = node->next;
-		pass_to_server(greeter, GS_LIST_OWNER(NewClient, node, node));
+		pass_to_server(greeter, client);
 	}
 }
 

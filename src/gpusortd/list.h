@@ -24,14 +24,29 @@ typedef struct GsListNode
 #define GS_LIST_OWNER(type, member, node) \
 	((type *) ((char *) (node) - offsetof(type, member)))
 
-/* The struct after a node, or, given the list itself, the first one; NULL: none. */
+/* The struct after a node; NULL: it is the last one. */
 #define GS_LIST_NEXT(type, member, list, node) \
 	((node)->next == (list) ? NULL : GS_LIST_OWNER(type, member, (node)->next))
+
+/* The first struct of a list; NULL: it is empty. */
+#define GS_LIST_FIRST(type, member, list) GS_LIST_NEXT(type, member, list, list)
+
+/* Iterates over the structs of a list; the body may remove the current one. */
+#define GS_LIST_FOREACH(type, each, member, list) \
+	for (type *each = GS_LIST_FIRST(type, member, list), *next_##each = NULL; \
+		 each != NULL && (next_##each = GS_LIST_NEXT(type, member, list, &each->member), true); \
+		 each = next_##each)
 
 static inline void
 gs_list_init(GsListNode *list)
 {
 	list->previous = list->next = list;
+}
+
+static inline bool
+gs_list_is_empty(const GsListNode *list)
+{
+	return list->next == list;
 }
 
 static inline bool

@@ -1,23 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * server.c
- *	  The socket that clients connect to, and the loop that serves them.
+ *	  The socket that clients connect to, and the loop that serves them (README.md).
  *
- * A turn of the loop:
- *
- *	  wait		for a message, a client, a signal or a timeout
- *	  read		some messages of each client that has sent any
- *	  poll		every job, beginning with another one in each turn
- *	  remove	closed and idle connections
- *	  admit		jobs that wait for memory (admission.c)
- *
- * The greeter accepts clients, answers status requests, and passes other
- * clients to the loop (greeter.c).  A turn costs nothing for connections without
- * a job.
- *
- * The device does not notify; it must be polled.  While it works for a job,
- * waits are short: 20 us at first, longer while nothing happens.  Otherwise the
- * loop sleeps until something happens.
+ * The device does not notify; it must be polled.  While it works for a job, waits are short:
+ * 20 us at first, longer while nothing happens.  Otherwise the loop sleeps until something
+ * happens.
  *
  * A lock on a file next to the socket decides which process owns the socket.
  * The kernel releases the lock of a dead process, so a socket whose lock is free
@@ -48,7 +36,7 @@
 #include "common/clock.h"
 #include "common/min_max.h"
 #include "gpusortd/admission.h"
-#include "gpusortd/connection_message.h"
+#include "gpusortd/connection.h"
 #include "gpusortd/greeter.h"
 #include "job/log.h"
 
@@ -209,15 +197,6 @@ bind_private(int listener, const struct sockaddr_un *address)
 	return bound;
 }
 
-/* Adds a descriptor to the epoll set; its events carry data. */
-static bool
-watch(GsServer *server, int fd, void *data)
-{
-	struct epoll_event event = {.events = EPOLLIN,.data.ptr = data};
-
-	return epoll_ctl(server->service.epoll, EPOLL_CTL_ADD, fd, &event) == 0;
-}
-
 bool
 gs_server_listen(GsServer *server, GsDevice *device, uint64_t memory_limit,
 				 GsParkFolder *park_folder, GsDeviceTable *table, uint32_t number)
@@ -225,6 +204,7 @@ gs_server_listen(GsServer *server, GsDevice *device, uint64_t memory_limit,
 	const char *path = server->address.sun_path;
 	GsDevicePool *pool = gs_device_pool_create(device, memory_limit);
 	GsDeviceSlot *slot = &table->slots[number];
+	GsService  *service = &server->service;
 	int			listener;
 
 	if (pool == NULL)
@@ -233,9 +213,9 @@ gs_server_listen(GsServer *server, GsDevice *device, uint64_t memory_limit,
 		return false;
 	}
 	gs_device_pool_join(pool, table, number);
-	if (!gs_service_open(&server->service, device, pool, park_folder, slot) ||
-		!watch(server, server->signals, &server->signals) ||
-		(server->watch >= 0 && !watch(server, server->watch, &server->watch)))
+	if (!gs_service_open(service, device, pool, park_folder, slot) ||
+		!gs_service_watch(service->epoll, server->signals, &server->signals) ||
+		(server->watch >= 0 && !gs_service_watch(service->epoll, server->watch, &server->watch)))
 	{
 		gs_log("could not wait for clients: %s", strerror(errno));
 		return false;
@@ -266,7 +246,7 @@ gs_server_listen(GsServer *server, GsDevice *device, uint64_t memory_limit,
 	}
 	server->greeter = gs_greeter_start(listener, slot);
 	return server->greeter != NULL &&
-		watch(server, gs_greeter_event_fd(server->greeter), server->greeter);
+		gs_service_watch(service->epoll, gs_greeter_event_fd(server->greeter), server->greeter);
 }
 
 void
@@ -282,21 +262,16 @@ gs_server_device_was_wrong(const GsServer *server)
 	return server->service.device_was_wrong;
 }
 
-uint64_t
-gs_server_memory_limit(const GsServer *server)
-{
-	return gs_device_pool_limit(server->service.pool);
-}
-
 /* ----------------------------------------------------------------- waiting */
 
 static bool
 any_is_busy(const GsServer *server)
 {
-	for (const GsConnection *connection = gs_connection_first_active(&server->service);
-		 connection != NULL; connection = gs_connection_next_active(connection))
+	GS_LIST_FOREACH(const GsConnection, connection, active, &server->service.active)
+	{
 		if (gs_connection_is_busy(connection))
 			return true;
+	}
 	return false;
 }
 
@@ -362,28 +337,29 @@ take_clients(GsServer *server)
 static void
 poll_connections(GsServer *server)
 {
-	GsConnection *next;
+	GsService  *service = &server->service;
+	GsListNode *first;
 
-	for (GsConnection *connection = gs_connection_first_active(&server->service);
-		 connection != NULL && !server->service.device_failed; connection = next)
+	GS_LIST_FOREACH(GsConnection, connection, active, &service->active)
 	{
-		next = gs_connection_next_active(connection);
+		if (service->device_failed)
+			return;
 		gs_connection_poll(connection);
 	}
-	gs_connection_rotate_active(&server->service);
+	if (gs_list_is_empty(&service->active))
+		return;
+	first = service->active.next;
+	gs_list_remove(first);
+	gs_list_append(&service->active, first);
 }
 
 /* Frees closed connections that the device does not use any more. */
 static void
 remove_closed(GsServer *server)
 {
-	GsConnection *next;
-
-	for (GsConnection *connection = gs_connection_first_active(&server->service);
-		 connection != NULL; connection = next)
+	GS_LIST_FOREACH(GsConnection, connection, active, &server->service.active)
 	{
-		next = gs_connection_next_active(connection);
-		if (gs_connection_is_closed(connection))
+		if (connection->state == STATE_CLOSED)
 			gs_connection_end(connection);
 	}
 }
@@ -505,7 +481,7 @@ end_connections(GsServer *server)
 	for (;;)
 	{
 		remove_closed(server);
-		if (gs_connection_first_active(&server->service) == NULL)
+		if (gs_list_is_empty(&server->service.active))
 			return true;
 		if (gs_clock_us() >= end)
 		{

@@ -42,9 +42,6 @@ extern void gs_server_watch(GsServer *server, int fd);
 /* Did gs_server_run() end because the device sorted wrongly? */
 extern bool gs_server_device_was_wrong(const GsServer *server);
 
-/* Bytes of device memory for all jobs. */
-extern uint64_t gs_server_memory_limit(const GsServer *server);
-
 /*
  * Serves clients until SIGTERM or SIGINT, then returns true; or until the device
  * fails, then false.  Device memory and connections that are unused for idle_us

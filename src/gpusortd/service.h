@@ -17,22 +17,18 @@
 #include "gpusortd/list.h"
 #include "job/park_file.h"
 
-struct GsConnection;
-
 typedef struct GsService
 {
 	GsDevice   *device;
 	GsDevicePool *pool;
 	GsParkFolder *park_folder;	/* for parked jobs; NULL: none */
-	GsDeviceSlot *slot;			/* its statistics, for the greeter and other
-								 * processes */
+	GsDeviceSlot *slot;			/* its statistics, for the greeter and other processes */
 	int			epoll;			/* of all sockets */
 	GsListNode	all;			/* all connections */
 	GsListNode	active;			/* that own a job, or are closing */
 	GsListNode	idle;			/* with buffers but without a job, longest first */
 	GsListNode	waiting;		/* for admission, in the order of arrival */
-	struct GsConnection *shared; /* whose jobs others may join */
-	GsMemoryAccount *sessions;	/* of sessions with a limit */
+	GsListNode	shared;			/* whose jobs others may join */
 	bool		device_failed;	/* gpusortd must end */
 	bool		device_was_wrong;	/* and must not be used again */
 	char		device_error[GS_FAILED_TEXT_BYTES];
@@ -63,5 +59,14 @@ extern void gs_service_check_device(GsService *service);
 
 /* Updates the statistics in the slot; device_pool.c has published the commitments. */
 extern void gs_service_publish(GsService *service);
+
+/*
+ * The status for a client.  The loop publishes before each message that it sends, so the
+ * status is never behind what a client knows.  Any thread may call.
+ */
+extern GsWelcome gs_service_welcome(const GsDeviceSlot *slot);
+
+/* Adds a descriptor to an epoll set; its events carry data.  False: errno has the error. */
+extern bool gs_service_watch(int epoll, int fd, void *data);
 
 #endif							/* GPUSORT_SERVICE_H */

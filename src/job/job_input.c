@@ -5,9 +5,7 @@
  *
  * Batches are stored one after the other in blocks; the rows of a batch are contiguous, and so are
  * its records.  The block size grows, so that a small job needs little memory and a large one few
- * blocks.  Blocks of a job that outgrows the device are on other devices, too, so that what the
- * sort will need fits this one.  Batches arrive from all participants in any order.  Row numbers
- * are assigned at the end of the input, by participant and arrival, so the sort is stable by both.
+ * blocks.
  *
  *-------------------------------------------------------------------------
  */
@@ -168,8 +166,7 @@ void
 gs_member_batch_filled(GsMember *producer, uint32_t buffer, uint32_t nrows, uint32_t rows_bytes)
 {
 	GsSortJob  *job = producer->job;
-	const GsBufferPool *buffer_pool = &producer->participant.buffer_pool;
-	const char *start = buffer_pool->base + (size_t) buffer * buffer_pool->buffer_bytes;
+	const char *start = gs_member_buffer(producer, buffer);
 	GsTransfer	transfer = {.buffer = buffer,.upload = true};
 	const GsDeviceOps *ops;
 	size_t		records_bytes;
@@ -200,7 +197,8 @@ gs_member_batch_filled(GsMember *producer, uint32_t buffer, uint32_t nrows, uint
 		return;
 	if (!gs_job_check(job, ops->copy_in(job->stream,
 										(char *) batch->d_records_top - records_bytes,
-										start + buffer_pool->buffer_bytes - records_bytes,
+										start + producer->participant.buffer_pool.buffer_bytes -
+										records_bytes,
 										records_bytes)) ||
 		!gs_member_add_transfer(producer, &transfer))
 		return;

@@ -3,14 +3,6 @@
  * job_internal.h
  *	  What the files of a job share; only they include it.
  *
- *	  job			opens, closes, polls
- *	  job_member	the consumer, producers and readers, and transfers by their buffers
- *	  job_input		the upload of batches
- *	  job_validate	validates key layouts
- *	  job_sort		the steps from batches to an order
- *	  job_output	batches to the client: sorted, or the input
- *	  job_park		moves a sorted job from the device to a file
- *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_JOB_INTERNAL_H
@@ -201,6 +193,15 @@ static inline uint32_t
 gs_job_buffer_bytes(const GsSortJob *job)
 {
 	return job->consumer.participant.buffer_pool.buffer_bytes;
+}
+
+/* The start of a shared buffer. */
+static inline char *
+gs_member_buffer(const GsMember *member, uint32_t buffer)
+{
+	const GsBufferPool *buffer_pool = &member->participant.buffer_pool;
+
+	return buffer_pool->base + (size_t) buffer * buffer_pool->buffer_bytes;
 }
 
 /* The first block for rows and records; each one is twice as large as the one before. */

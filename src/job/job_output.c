@@ -30,19 +30,12 @@ add_free_buffer(GsMember *member, uint32_t buffer)
 	member->output.free_buffers[member->output.nfree++] = buffer;
 }
 
-static char *
-buffer_start(const GsMember *member, uint32_t buffer)
-{
-	const GsBufferPool *buffer_pool = &member->participant.buffer_pool;
-
-	return buffer_pool->base + (size_t) buffer * buffer_pool->buffer_bytes;
-}
-
 void
 gs_member_buffer_released(GsMember *member, uint32_t buffer)
 {
+	/* the job has ended, or an upload is in progress and the client is wrong */
 	if (member->job == NULL || member->buffer_is_ours[buffer])
-		return;					/* the job has ended; or an upload is in progress: the client is wrong */
+		return;
 	member->buffer_is_ours[buffer] = true;
 	gs_job_cancel_parking(member->job);
 	add_free_buffer(member, buffer);
@@ -207,7 +200,7 @@ queue_next(GsMember *member)
 	GsJobOutput *output = &member->output;
 	uint64_t	batch = output->next++;
 	uint32_t	number = output->free_buffers[--output->nfree];
-	char	   *buffer = buffer_start(member, number);
+	char	   *buffer = gs_member_buffer(member, number);
 	GsTransfer	transfer = {
 		.buffer = number,.fetch = output->fetch,.batch = batch,.ready = {.buffer = number}
 	};

@@ -3,23 +3,19 @@
  * job_park.c
  *	  One sort: a sorted job that moves from the device to a file.
  *
- * A cursor may be idle for hours while others wait for its device memory, and its
- * backend sleeps until its client sends something.  So gpusortd parks the job by
- * itself.  All batches of sorted rows, because a FETCH may ask for any, are
- * gathered as for the client, one after the other through a few buffers:
+ * README.md says why.  All batches of sorted rows are gathered as for the client, one after
+ * the other through a few buffers:
  *
  *	  gather and copy to a buffer, on the job's stream	while buffers are free
  *	  write the buffer, by the thread of park_file.c	after the copy
  *	  free the buffer									after the write
  *
- * When all batches have been written, the device memory is freed.  From then on
- * the fences of the job are the numbers of requests of the file
- * (gs_job_record_fence(), gs_job_check_fence()): batches are read into the shared
- * buffers in the same form.  A batch occupies the size of a buffer in the file.
+ * When all batches have been written, the device memory is freed.  From then on the fences
+ * of the job are the numbers of requests of the file (gs_job_record_fence(),
+ * gs_job_check_fence()), and batches are read into the shared buffers.  A batch occupies the
+ * size of a buffer in the file.
  *
- * Until then the device has all data.  A write that fails, or a client that
- * requests something, only cancels parking.  A read that fails later fails the
- * job.
+ * A write that fails only cancels parking; a read that fails later fails the job.
  *
  *-------------------------------------------------------------------------
  */

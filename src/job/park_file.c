@@ -18,6 +18,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "job/log.h"
@@ -131,17 +132,15 @@ GsParkFolder *
 gs_park_folder_create(const char *path, uint64_t limit)
 {
 	GsParkFolder *folder = calloc(1, sizeof(GsParkFolder));
-	size_t		nbytes = snprintf(NULL, 0, "%s", path) + 1;
 
 	if (folder == NULL)
 		return NULL;
-	folder->path = malloc(nbytes);
+	folder->path = strdup(path);
 	if (folder->path == NULL)
 	{
 		free(folder);
 		return NULL;
 	}
-	snprintf(folder->path, nbytes, "%s", path);
 	folder->limit = limit;
 	folder->end = &folder->first;
 	pthread_mutex_init(&folder->lock, NULL);

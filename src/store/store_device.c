@@ -75,24 +75,19 @@ is_sortable(const GsEngineRequest *request, const char **why_not)
 	return false;
 }
 
-/* Returns the link if gpusort.engine permits its device; otherwise releases it. */
+/*
+ * Returns the link if there is one and gpusort.engine permits its device; otherwise releases it,
+ * and counts why not.
+ */
 static GsEngineLink *
 permitted(GsEngineLink *link, const char **why_not)
 {
-	if (link == NULL || gs_gpu_client_accepts(&link->welcome, why_not))
+	if (link != NULL && gs_gpu_client_accepts(&link->welcome, why_not))
 		return link;
-	link->release(link, true);
+	if (link != NULL)
+		link->release(link, true);
+	gs_stats_add(gs_gpu_client_may_link() ? GS_STAT_REFUSALS_DEVICE : GS_STAT_REFUSALS_SESSION, 1);
 	return NULL;
-}
-
-/* Counts why there is no link. */
-static GsEngineLink *
-counted(GsEngineLink *link)
-{
-	if (link == NULL)
-		gs_stats_add(gs_gpu_client_may_link() ? GS_STAT_REFUSALS_DEVICE : GS_STAT_REFUSALS_SESSION,
-					 1);
-	return link;
 }
 
 /* Connects to a device for a job of its own.  NULL and *why_not: there is none. */
@@ -101,21 +96,18 @@ open_link(const GsEngineRequest *request, MemoryContext context, const GsGpuOpti
 		  const char **why_not)
 {
 	return is_sortable(request, why_not) ?
-		counted(permitted(gs_gpu_client_link(context, options->expected_bytes, why_not), why_not)) :
-		NULL;
+		permitted(gs_gpu_client_link(context, options->expected_bytes, why_not), why_not) : NULL;
 }
 
 static GsGpuOptions
 gpu_options(double expected_rows, double expected_bytes)
 {
-	GsGpuOptions options = {
-		.wait_ms = gpusort_device_wait,.algorithm = gpusort_algorithm,
-		.session_bytes = (uint64) gpusort_device_session_memory << 20
+	return (GsGpuOptions)
+	{
+		.expected_bytes = (uint64) Min(expected_rows * (expected_bytes + DEVICE_ROW_BYTES), 1e15),
+		.wait_ms = gpusort_device_wait,
+		.algorithm = gpusort_algorithm
 	};
-
-	options.expected_bytes =
-		(uint64) Min(expected_rows * (expected_bytes + DEVICE_ROW_BYTES), 1e15);
-	return options;
 }
 
 /* Returns the engine if its status is OK; otherwise closes it and sets *why_not. */
@@ -205,7 +197,7 @@ gs_device_join_shared(const GsEngineRequest *request, MemoryContext context, int
 	GsStatus	status;
 
 	if (is_sortable(request, why_not))
-		link = counted(permitted(gs_gpu_client_producer_link(context, device, why_not), why_not));
+		link = permitted(gs_gpu_client_producer_link(context, device, why_not), why_not);
 	if (link == NULL)
 		return NULL;
 	status = gs_engine_gpu_join(request, link, token, participant, &engine);

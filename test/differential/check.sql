@@ -186,8 +186,7 @@ BEGIN
 	by_postgres := result->'sorts' != '[]' OR result->'gathers' != '[]' OR result->'engines' @> '["postgres"]';
 	-- with little memory a tuplesort may have run unseen: EXPLAIN shows only the last engine of a sort that was executed
 	-- repeatedly, and does not run a cursor as if it could move backward
-	IF current_setting('work_mem') != '64MB' OR current_setting('gpusort.device_session_memory') != '0'
-		OR current_setting('gpusort.device_memory_limit') != '0' THEN
+	IF current_setting('work_mem') != '64MB' OR current_setting('gpusort.device_memory_limit') != '0' THEN
 		by_postgres := by_postgres OR query LIKE 'DECLARE%'
 			OR jsonb_path_exists(plan, 'strict $.** ? (@."Custom Plan Provider" == "GpuSort" && @."Actual Loops" > 1)');
 	END IF;

@@ -397,7 +397,6 @@ def random_settings(rng):
     if engine == "cuda":
         settings += [("gpusort.device_min_rows", rng.choice(["0", "0", "50", "1000"])),
                      ("gpusort.algorithm", rng.choice(["radix", "merge"])),
-                     ("gpusort.device_session_memory", rng.choice(["0", "0", "0", "1"])),
                      ("gpusort.device_session_sorts", rng.choice(["32", "32", "32", "1"]))]
     if rng.random() < 0.3:
         settings += [("gpusort.force", "off"), ("gpusort.min_rows", "0")]  # few rows are sorted without an engine

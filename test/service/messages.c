@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include "gpusortd/admission.h"
-#include "gpusortd/connection_message.h"
+#include "gpusortd/connection.h"
 #include "common/clock.h"
 #include "doubles/daemon/device_host.h"
 #include "unit_check.h"
@@ -374,8 +374,6 @@ say_open(World *world, RandomClient *client, bool sane)
 	open.expected_bytes = dice_any_width(dice, sane ? 22 : 64);
 	if (dice_one_in(dice, 2))
 		open.wait_ms = (uint32_t) dice_any_width(dice, sane ? 4 : 32);
-	if (dice_one_in(dice, 4))
-		open.session_bytes = 1 + dice_any_width(dice, sane ? 22 : 64);
 	if (!sane)
 	{
 		open.nwords = (uint32_t) dice_any_width(dice, 32);
@@ -779,17 +777,17 @@ turn(World *world)
 			continue;
 		gs_connection_read(connection);
 		gs_connection_poll(connection);
-		if (gs_connection_job(connection) != NULL &&
-			gs_job_can_be_parked(gs_connection_job(connection)) && dice_one_in(world->dice, 10))
-			gs_job_park(gs_connection_job(connection), service->park_folder);
+		if (connection->job != NULL && gs_job_can_be_parked(connection->job) &&
+			dice_one_in(world->dice, 10))
+			gs_job_park(connection->job, service->park_folder);
 	}
-	CHECK((gs_connection_first_waiting(service) != NULL) == (service->nwaiting > 0));
+	CHECK(gs_list_is_empty(&service->waiting) == (service->nwaiting == 0));
 	gs_admission_run(&world->admission, service);
 	for (int i = 0; i < NCLIENTS; i++)
 	{
 		RandomClient *client = &world->clients[i];
 
-		if (client->connection != NULL && gs_connection_is_closed(client->connection) &&
+		if (client->connection != NULL && client->connection->state == STATE_CLOSED &&
 			gs_connection_end(client->connection))
 			client->connection = NULL;
 	}
@@ -856,7 +854,6 @@ messages_run(Dice *dice, int max_steps, MessagesReached *reached)
 	}
 	CHECK_MSG(!any, "connections do not end");
 	CHECK(service->njobs == 0 && service->nwaiting == 0);
-	CHECK(service->sessions == NULL);
 	gs_service_close(service);
 	CHECK(gs_device_pool_used(pool) == 0 && gs_device_pool_committed(pool) == 0);
 	while (gs_device_pool_release_idle(pool, gs_clock_us(), 0))

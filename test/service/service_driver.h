@@ -169,9 +169,6 @@ typedef struct Table
 
 extern Table table_make(uint64_t seed, uint64_t nrows, bool keys_only);
 
-/* session_bytes in the following JOB_OPENs; 0: no limit. */
-extern uint64_t job_session_bytes;
-
 /* Sends JOB_OPEN, without waiting for the answer. */
 extern void job_open(Client *client, const Table *table, uint64_t expected_bytes, uint32_t wait_ms);
 

@@ -71,8 +71,6 @@ table_make(uint64_t seed, uint64_t nrows, bool keys_only)
 	return table;
 }
 
-uint64_t	job_session_bytes = 0;
-
 void
 job_open(Client *client, const Table *table, uint64_t expected_bytes, uint32_t wait_ms)
 {
@@ -80,8 +78,7 @@ job_open(Client *client, const Table *table, uint64_t expected_bytes, uint32_t w
 		.nwords = 1,
 		.keys_only = table->keys_only,
 		.expected_bytes = expected_bytes,
-		.wait_ms = wait_ms,
-		.session_bytes = job_session_bytes
+		.wait_ms = wait_ms
 	};
 
 	client->free_buffers = UINT64_MAX >> (64 - client->nbuffers);

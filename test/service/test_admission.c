@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * test_admission.c
- *	  Which jobs get device memory, which wait and for how long, which are
- *	  parked while their clients are idle, and the limits of a session.
+ *	  Which jobs get device memory, which wait and for how long, and which are
+ *	  parked while their clients are idle.
  *
  *-------------------------------------------------------------------------
  */
@@ -431,58 +431,6 @@ test_parking_in_vain(void **unused)
 	}
 }
 
-/* ------------------------------------------------------------------ sessions */
-
-/* All jobs of a process share its limit; other processes are not affected. */
-static void
-test_session(void **unused)
-{
-	Service		service = service_start((const char *[]) {"--memory-limit", "100", NULL});
-	Client		first;
-	Client		second;
-	Client		third;
-	Table		table = table_make(1, 10000000, false);
-	pid_t		child;
-	int			status;
-
-	job_session_bytes = 10 * MB;
-	first = open_job(&service, 6 * MB, 0);
-	check_ready(&first);
-
-	/* most of what it wants, or nothing, without waiting */
-	second = open_job(&service, 9 * MB, PATIENCE_MS);
-	client_expect_failed(&second, GS_FAILED_MEMORY);
-	job_close(&second);
-	job_open(&second, &table, 7 * MB, PATIENCE_MS);
-	check_ready(&second);
-	CHECK_MSG(!job_load(&second, &table, table.nrows), "there was no end to 4 MB");
-	CHECK(service_status(&service).memory_used <= 4 * MB);
-
-	child = fork();
-	CHECK(child >= 0);
-	if (child == 0)
-	{
-		third = open_job(&service, 9 * MB, 0);
-		check_ready(&third);
-		_exit(0);
-	}
-	CHECK(waitpid(child, &status, 0) == child && status == 0);
-
-	/* the limit may change, or be removed */
-	job_session_bytes = 40 * MB;
-	third = open_job(&service, 30 * MB, 0);
-	check_ready(&third);
-	client_close(&third);
-	job_session_bytes = 0;
-	third = open_job(&service, 80 * MB, 0);
-	check_ready(&third);
-	client_close(&first);
-	client_close(&second);
-	client_close(&third);
-	service_check_idle(&service);
-	service_stop(&service);
-}
-
 int
 main(void)
 {
@@ -495,7 +443,6 @@ main(void)
 		cmocka_unit_test(test_parking_of_several),
 		cmocka_unit_test(test_no_parking),
 		cmocka_unit_test(test_parking_in_vain),
-		cmocka_unit_test(test_session),
 	};
 
 	return cmocka_run_group_tests_name("admission", tests, NULL, NULL);

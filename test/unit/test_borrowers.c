@@ -198,7 +198,7 @@ test_refusals(void **unused)
 		{
 			GsDeviceSlot *slot = &table_of_devices.slots[i];
 
-			CHECK(gs_device_pool_admit(services[i].pool, NULL, refusal == REFUSAL_FULL ? LIMIT : 0, &others[i]));
+			CHECK(gs_device_pool_admit(services[i].pool, refusal == REFUSAL_FULL ? LIMIT : 0, &others[i]));
 			slot->nwaiting = refusal == REFUSAL_WAITING;
 			if (refusal == REFUSAL_KIND)
 				slot->kind = GS_DEVICE_KIND_CUDA;
@@ -245,7 +245,7 @@ test_next_lender(void **unused)
 
 	start(NULL);
 	fail_at_2(&ops);
-	CHECK(gs_device_pool_admit(services[0].pool, NULL, 0, &memory));
+	CHECK(gs_device_pool_admit(services[0].pool, 0, &memory));
 	CHECK(gs_device_pool_borrow_rows(&memory, MB, 0) != NULL);
 	assert_int_equal(memory.borrowed, MB);
 	assert_int_equal(gs_device_pool_lent(services[1].pool), MB);
@@ -277,7 +277,7 @@ test_identity(void **unused)
 	for (uint32_t i = 2; i < NSERVICES; i++)
 		table_of_devices.slots[i].state = GS_DEVICE_FAILED;
 	fail_at_2(&ops);
-	CHECK(gs_device_pool_admit(services[0].pool, NULL, 0, &memory));
+	CHECK(gs_device_pool_admit(services[0].pool, 0, &memory));
 	CHECK(gs_device_pool_borrow_rows(&memory, MB, 0) != NULL);
 	slot->identity[1] = 2;
 	CHECK(gs_device_pool_borrow_rows(&memory, MB, 0) == NULL);
@@ -288,26 +288,6 @@ test_identity(void **unused)
 	assert_int_equal(gs_device_pool_lent(services[1].pool), 2 * MB);
 	gs_device_pool_free_all(&memory);
 	stop_waiting();
-}
-
-/* What is borrowed counts in the limit of the session, not in that of the device. */
-static void
-test_session(void **unused)
-{
-	TestTable  *table = make_rows(5, 2 * LIMIT);
-	Dice		dice = dice_of_seed(5);
-	GsMemoryAccount session = {.limit = 3 * LIMIT};
-
-	start(NULL);
-	services[0].session = &session;
-	services[0].expected_bytes = 3 * LIMIT;
-	CHECK(sort_or_drain(table, &dice) == OUTCOME_SORTED);
-	assert_int_equal(session.committed, 0);
-	session.limit = 3 * LIMIT / 2;
-	CHECK(sort_or_drain(table, &dice) == OUTCOME_FULL_IN_LOAD);
-	assert_int_equal(session.committed, 0);
-	stop_waiting();
-	table_free(table);
 }
 
 /* Any limits and tables: rows that were taken are sorted, if they do not tie. */
@@ -390,14 +370,14 @@ test_lender(void **unused)
 	GsJobMemory other;
 
 	lender = start_lender();
-	CHECK(gs_device_pool_admit(lender, NULL, MB, &job));
-	CHECK(gs_device_pool_admit(services[0].pool, NULL, 0, &borrower));
+	CHECK(gs_device_pool_admit(lender, MB, &job));
+	CHECK(gs_device_pool_admit(services[0].pool, 0, &borrower));
 	CHECK(gs_device_pool_borrow_rows(&borrower, 4 * MB, 0) != NULL);
 	assert_int_equal(gs_device_pool_lent(lender), 4 * MB);
 	assert_int_equal(gs_device_pool_uncommitted(lender), MB);
 	assert_int_equal(gs_device_pool_available(&job), 2 * MB);
-	CHECK(!gs_device_pool_admit(lender, NULL, MB + 1, &other));
-	CHECK(gs_device_pool_admit(lender, NULL, MB, &other));
+	CHECK(!gs_device_pool_admit(lender, MB + 1, &other));
+	CHECK(gs_device_pool_admit(lender, MB, &other));
 	CHECK(gs_device_pool_borrow_rows(&borrower, 1, 0) == NULL);
 	assert_int_equal(borrower.borrowed, 4 * MB);
 	assert_int_equal(gs_device_pool_available(&job), MB);
@@ -430,12 +410,12 @@ test_idle_blocks(void **unused)
 
 	lender = start_lender();
 	CHECK(gs_device_pool_can_lend(lender));
-	CHECK(gs_device_pool_admit(lender, NULL, 0, &job));
+	CHECK(gs_device_pool_admit(lender, 0, &job));
 	for (int i = 0; i < 5; i++)
 		CHECK(gs_device_pool_allocate(&job, MB) != NULL);
 	gs_device_pool_free_all(&job);
 	assert_int_equal(gs_device_pool_reserved(lender), 5 * MB);
-	CHECK(gs_device_pool_admit(services[0].pool, NULL, 0, &borrower));
+	CHECK(gs_device_pool_admit(services[0].pool, 0, &borrower));
 	CHECK(gs_device_pool_borrow_rows(&borrower, 4 * MB, 0) != NULL);
 	assert_int_equal(borrower.borrowed, 4 * MB);
 	gs_device_pool_release_idle(lender, 1000, 1000000);
@@ -460,14 +440,13 @@ test_many_loans(void **unused)
 		NOWN = 20
 	};
 	const uint64_t block_bytes = 64 << 10;
-	GsMemoryAccount session = {.limit = UINT64_MAX};
 	GsDevicePool *pool;
 	GsJobMemory memory;
 	int			nleft = NBLOCKS + NOWN;
 
 	start(NULL);
 	pool = services[0].pool;
-	CHECK(gs_device_pool_admit(pool, &session, 0, &memory));
+	CHECK(gs_device_pool_admit(pool, 0, &memory));
 	for (int i = 0; i < NBLOCKS; i++)
 		CHECK(gs_device_pool_borrow_rows(&memory, block_bytes, 0) != NULL);
 	for (int i = 0; i < NOWN; i++)
@@ -475,7 +454,6 @@ test_many_loans(void **unused)
 	CHECK(!gs_device_pool_owes(pool));
 	gs_device_pool_free_all(&memory);
 	CHECK(gs_device_pool_owes(pool) && !gs_device_pool_borrows(pool));
-	assert_int_equal(session.committed, 0);
 	assert_int_equal(lent_bytes(), NBLOCKS * block_bytes);
 	for (bool more = true; more;)
 	{
@@ -501,12 +479,12 @@ test_many_idle_blocks(void **unused)
 	uint64_t	reserved = 0;
 
 	lender = start_lender();
-	CHECK(gs_device_pool_admit(lender, NULL, 0, &job));
+	CHECK(gs_device_pool_admit(lender, 0, &job));
 	while (gs_device_pool_allocate(&job, block_bytes) != NULL)
 		reserved += block_bytes;
 	gs_device_pool_free_all(&job);
 	CHECK(!gs_device_pool_owes(lender));
-	CHECK(gs_device_pool_admit(services[0].pool, NULL, 0, &borrower));
+	CHECK(gs_device_pool_admit(services[0].pool, 0, &borrower));
 	CHECK(gs_device_pool_borrow_rows(&borrower, 4 * MB, 0) != NULL);
 	while (gs_device_pool_owes(lender))
 	{
@@ -529,7 +507,7 @@ test_clear(void **unused)
 
 	start(NULL);
 	CHECK(gs_device_borrow(&table_of_devices.slots[0], 1, MB) && gs_device_borrow(&table_of_devices.slots[2], 1, MB));
-	CHECK(gs_device_pool_admit(services[1].pool, NULL, MB, &memory));
+	CHECK(gs_device_pool_admit(services[1].pool, MB, &memory));
 	slot->nwaiting = slot->njobs = 1;
 	slot->turn_us = 1;
 	assert_int_equal(gs_device_left(&table_of_devices.slots[0]), LIMIT - MB);
@@ -677,18 +655,18 @@ test_killed(void **unused)
 
 		service_start(&borrower, LIMIT, NULL);
 		service_join(&borrower, table, 0);
-		CHECK(gs_device_pool_admit(borrower.pool, NULL, LIMIT, &job));
+		CHECK(gs_device_pool_admit(borrower.pool, LIMIT, &job));
 		CHECK(gs_device_pool_borrow_rows(&job, 4 * MB, 0) != NULL);
 		raise(SIGKILL);
 	}
 	CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	assert_int_equal(gs_device_pool_lent(lender.pool), 5 * MB);
-	CHECK(!gs_device_pool_admit(lender.pool, NULL, 2 * MB, &job));
+	CHECK(!gs_device_pool_admit(lender.pool, 2 * MB, &job));
 	service_start(&again, LIMIT, NULL);
 	service_join(&again, table, 0);
 	assert_int_equal(gs_device_pool_lent(lender.pool), MB);
 	assert_int_equal(table->slots[0].committed, 0);
-	CHECK(gs_device_pool_admit(lender.pool, NULL, 5 * MB, &job));
+	CHECK(gs_device_pool_admit(lender.pool, 5 * MB, &job));
 	gs_device_pool_free_all(&job);
 	service_stop(&again);
 	service_stop(&lender);
@@ -705,7 +683,6 @@ main(void)
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_next_lender),
 		cmocka_unit_test(test_identity),
-		cmocka_unit_test(test_session),
 		cmocka_unit_test(test_any_limits),
 		cmocka_unit_test(test_memory_runs_out),
 		cmocka_unit_test(test_lender),

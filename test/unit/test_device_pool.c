@@ -57,24 +57,24 @@ test_admission(void **unused)
 	GsJobMemory b = {0};
 	GsJobMemory c = {0};
 
-	assert_true(gs_device_pool_admit(pool, NULL, 6 * MB, &a));
-	assert_false(gs_device_pool_admit(pool, NULL, 5 * MB, &b));
-	assert_true(gs_device_pool_admit(pool, NULL, 4 * MB, &b));
-	assert_false(gs_device_pool_admit(pool, NULL, 1, &c));
-	assert_true(gs_device_pool_admit(pool, NULL, 0, &c));
-	assert_false(gs_device_pool_admit(pool, NULL, 11 * MB, &a));
+	assert_true(gs_device_pool_admit(pool, 6 * MB, &a));
+	assert_false(gs_device_pool_admit(pool, 5 * MB, &b));
+	assert_true(gs_device_pool_admit(pool, 4 * MB, &b));
+	assert_false(gs_device_pool_admit(pool, 1, &c));
+	assert_true(gs_device_pool_admit(pool, 0, &c));
+	assert_false(gs_device_pool_admit(pool, 11 * MB, &a));
 	gs_device_pool_free_all(&a);
-	assert_true(gs_device_pool_admit(pool, NULL, 6 * MB, &a));
+	assert_true(gs_device_pool_admit(pool, 6 * MB, &a));
 	gs_device_pool_free_all(&a);
 	gs_device_pool_free_all(&b);
 
 	/* c is there, though it was promised nothing */
-	assert_false(gs_device_pool_admit(pool, NULL, 11 * MB, &a));
+	assert_false(gs_device_pool_admit(pool, 11 * MB, &a));
 	gs_device_pool_free_all(&c);
-	assert_true(gs_device_pool_admit(pool, NULL, 11 * MB, &a));
-	assert_false(gs_device_pool_admit(pool, NULL, 1, &b));
+	assert_true(gs_device_pool_admit(pool, 11 * MB, &a));
+	assert_false(gs_device_pool_admit(pool, 1, &b));
 	gs_device_pool_free_all(&a);
-	assert_true(gs_device_pool_admit(pool, NULL, UINT64_MAX, &a));
+	assert_true(gs_device_pool_admit(pool, UINT64_MAX, &a));
 	gs_device_pool_free_all(&a);
 	end(device, pool, 100 * MB);
 }
@@ -87,8 +87,8 @@ test_promises_are_kept(void **unused)
 	GsJobMemory a = {0};
 	GsJobMemory b = {0};
 
-	assert_true(gs_device_pool_admit(pool, NULL, 6 * MB, &a));
-	assert_true(gs_device_pool_admit(pool, NULL, 1 * MB, &b));
+	assert_true(gs_device_pool_admit(pool, 6 * MB, &a));
+	assert_true(gs_device_pool_admit(pool, 1 * MB, &b));
 	assert_int_equal(gs_device_pool_available(&a), 9 * MB);
 	assert_int_equal(gs_device_pool_available(&b), 4 * MB);
 
@@ -121,7 +121,7 @@ test_sizes(void **unused)
 	GsDevicePool *pool = gs_device_pool_create(device, (uint64_t) 1 << 40);
 	GsJobMemory memory = {0};
 
-	assert_true(gs_device_pool_admit(pool, NULL, 0, &memory));
+	assert_true(gs_device_pool_admit(pool, 0, &memory));
 	for (size_t nbytes = 0; nbytes < 3000000; nbytes += nbytes / 9 + 1)
 	{
 		uint64_t	before = memory.used;
@@ -152,7 +152,7 @@ test_idle_slabs(void **unused)
 	GsJobMemory memory = {0};
 	void	   *d_first;
 
-	assert_true(gs_device_pool_admit(pool, NULL, 0, &memory));
+	assert_true(gs_device_pool_admit(pool, 0, &memory));
 	d_first = gs_device_pool_allocate(&memory, 8 * MB);
 	assert_non_null(gs_device_pool_allocate(&memory, 4 * MB));
 	gs_device_pool_free(&memory, d_first);
@@ -192,7 +192,7 @@ test_release_many(void **unused)
 	uint64_t	held = 40 * MB;
 	int			ncalls = 1;
 
-	assert_true(gs_device_pool_admit(pool, NULL, 0, &memory));
+	assert_true(gs_device_pool_admit(pool, 0, &memory));
 	for (int i = 0; i < 40; i++)
 		assert_non_null(gs_device_pool_allocate(&memory, MB));
 	gs_device_pool_free_all(&memory);
@@ -217,13 +217,13 @@ test_idle_slabs_make_room(void **unused)
 	GsDevicePool *pool = gs_device_pool_create(device, 30 * MB);
 	GsJobMemory memory = {0};
 
-	assert_true(gs_device_pool_admit(pool, NULL, 0, &memory));
+	assert_true(gs_device_pool_admit(pool, 0, &memory));
 	for (int i = 0; i < 3; i++)
 		assert_non_null(gs_device_pool_allocate(&memory, 10 * MB));
 	assert_null(gs_device_pool_allocate(&memory, 1));
 	gs_device_pool_free_all(&memory);
 	assert_int_equal(gs_device_pool_reserved(pool), 30 * MB);
-	assert_true(gs_device_pool_admit(pool, NULL, 0, &memory));
+	assert_true(gs_device_pool_admit(pool, 0, &memory));
 	assert_non_null(gs_device_pool_allocate(&memory, 16 * MB));
 	assert_true(gs_device_pool_reserved(pool) <= 30 * MB);
 	gs_device_pool_free_all(&memory);
@@ -233,11 +233,11 @@ test_idle_slabs_make_room(void **unused)
 	/* a device that has less than the limit */
 	device = unit_open_device(20 * MB);
 	pool = gs_device_pool_create(device, 100 * MB);
-	assert_true(gs_device_pool_admit(pool, NULL, 0, &memory));
+	assert_true(gs_device_pool_admit(pool, 0, &memory));
 	assert_non_null(gs_device_pool_allocate(&memory, 10 * MB));
 	assert_null(gs_device_pool_allocate(&memory, 12 * MB));
 	gs_device_pool_free_all(&memory);
-	assert_true(gs_device_pool_admit(pool, NULL, 0, &memory));
+	assert_true(gs_device_pool_admit(pool, 0, &memory));
 	assert_non_null(gs_device_pool_allocate(&memory, 12 * MB));
 	assert_int_equal(gs_device_pool_reserved(pool), 12 * MB);
 	gs_device_pool_free_all(&memory);
@@ -273,7 +273,7 @@ test_random(void **unused)
 
 		unit_case("step %d", i);
 		if (memory->pool == NULL)
-			gs_device_pool_admit(pool, NULL, dice_below(&dice, 12 * MB), memory);
+			gs_device_pool_admit(pool, dice_below(&dice, 12 * MB), memory);
 		else if (dice_one_in(&dice, 60))
 		{
 			gs_device_pool_free_all(memory);

@@ -157,7 +157,7 @@ client_open(Client *client, Service *service, const TestTable *table,
 	client->buffer_pool.base = malloc((size_t) buffer_bytes * nbuffers);
 	CHECK(client->buffer_pool.base != NULL);
 	memset(client->buffer_pool.base, GARBAGE, (size_t) buffer_bytes * nbuffers);
-	CHECK(gs_device_pool_admit(service->pool, service->session, service->expected_bytes, &memory));
+	CHECK(gs_device_pool_admit(service->pool, service->expected_bytes, &memory));
 	consumer.buffer_pool = client->buffer_pool;
 	client->job = gs_job_open(service->device, &memory, (uint32_t) client->layout.nwords,
 							  table->keys_only, &consumer);

@@ -26,7 +26,6 @@ typedef struct Service
 	GsDevice   *device;
 	GsDevicePool *pool;
 	uint64_t	expected_bytes; /* of each job; 0 at first */
-	GsMemoryAccount *session;	/* of all jobs; NULL at first: none */
 } Service;
 
 /* limit 0: as much as it takes.  fault: see ../doubles/daemon/device_fault.h; NULL for none. */

@@ -102,7 +102,7 @@ open_job(UnitLink *link, const GsJobOpen *open)
 	GsJobMemory memory = {0};
 
 	CHECK(link->job == NULL);
-	if (!gs_device_pool_admit(link->pool, NULL, open->expected_bytes, &memory))
+	if (!gs_device_pool_admit(link->pool, open->expected_bytes, &memory))
 	{
 		on_failed(link, GS_FAILED_MEMORY, "no memory");
 		return;
