@@ -28,7 +28,7 @@
 #include "guc.h"
 #include "pg_compat.h"
 #include "client/supervisor.h"
-#include "cluster/cluster_hook.h"
+#include "cluster/cluster.h"
 #include "common/key_pack.h"
 #include "index/index_hook.h"
 #include "node/node_gpusort.h"

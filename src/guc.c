@@ -253,6 +253,22 @@ gs_errdetail_reason(const char *reason)
 	return errdetail_internal("%c%s.", pg_toupper((unsigned char) reason[0]), reason + 1);
 }
 
+int
+gs_errhint_bug(const char *setting, const char *what)
+{
+	return errhint("This is a bug in gpusort. Set gpusort.%s to off to %s without it.", setting,
+				   what);
+}
+
+void
+gs_report_choice(const char *what, const char *name, bool by_gpusort, const char *detail)
+{
+	if (gpusort_debug_plan)
+		ereport(NOTICE,
+				(errmsg("%s \"%s\" %s gpusort", what, name, by_gpusort ? "with" : "without"),
+				 detail != NULL ? gs_errdetail_reason(detail) : 0));
+}
+
 const char *
 gs_library_path(void)
 {

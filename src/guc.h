@@ -59,6 +59,19 @@ extern void gs_guc_define(void);
 extern int	gs_errdetail_reason(const char *reason);
 
 /*
+ * The HINT of an ERROR that only a bug can cause, likewise.  setting, such as "enable_cluster",
+ * avoids the code; what: such as "cluster the table".
+ */
+extern int	gs_errhint_bug(const char *setting, const char *what);
+
+/*
+ * The NOTICE of gpusort.debug_plan whether gpusort does `what`, such as "building index".  detail,
+ * or NULL: why not, or how, as in gs_errdetail_reason().
+ */
+extern void gs_report_choice(const char *what, const char *name, bool by_gpusort,
+							 const char *detail);
+
+/*
  * The file that this library was loaded from.  Other processes must load
  * the same file, because a second copy would define the settings again, which is an ERROR.
  */

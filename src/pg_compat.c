@@ -805,11 +805,12 @@ void
 gs_enter_page(HeapScanDesc scan, Buffer buffer)
 {
 #if PG_VERSION_NUM < 170000
+	ParallelBlockTableScanDesc shared = (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel;
 	BlockNumber next PG_USED_FOR_ASSERTS_ONLY = scan->rs_cblock + 1;
 
-	if (scan->rs_base.rs_parallel != NULL)
+	if (shared != NULL)
 		next = table_block_parallelscan_nextpage(scan->rs_base.rs_rd, scan->rs_parallelworkerdata,
-												 (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel);
+												 shared);
 	Assert(next == BufferGetBlockNumber(buffer));
 #endif
 	Assert(BufferIsValid(scan->rs_cbuf) && !gs_is_pagemode(scan));

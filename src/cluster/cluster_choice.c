@@ -4,17 +4,11 @@
  *	  Who puts the rows of a table in the order of an index, and how.
  *
  * PostgreSQL compares the costs of an index scan with those of its own sort.  An index scan is
- * cheap by its costs if the table fits into effective_cache_size, but it finds each row by itself.
- * CLUSTER of 5 M rows of 120 bytes by a bigint, in memory, with gpusort's build of the index
- * (2 cores of an AMD EPYC, Zen 5, PostgreSQL 15.20, 2026-11-24):
- *
- *						index scan	PostgreSQL's sort	gpusort's sort
- *		random order	6.0 s		4.3 s				2.2 s
- *		in order		2.3 s		3.2 s				1.7 s
- *
- * But a sort writes and reads temporary files, which an index scan does not.  So tables that are
- * nearly in order, which an index scan reads once, and those of wide rows are left to PostgreSQL's
- * choice, and so are long keys, which temporary files store a second time.
+ * cheap by its costs if the table fits into effective_cache_size, but it finds each row by
+ * itself, and a sort by gpusort is faster (docs/cluster.md has the times).  But a sort writes and
+ * reads temporary files, which an index scan does not.  So tables that are nearly in order, which
+ * an index scan reads once, and those of wide rows are left to PostgreSQL's choice, and so are
+ * long keys, which temporary files store a second time.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,8 +16,7 @@
 
 #include <math.h>
 
-#include "cluster/cluster_choice.h"
-#include "guc.h"
+#include "cluster/cluster.h"
 #include "index/index_sort.h"
 #include "key/key_columns.h"
 
@@ -46,8 +39,8 @@
 #define NEARLY_IN_ORDER		0.9
 
 /*
- * The fewest rows of an average page.  With rows of 256, 640 and 1,500 bytes an index scan took
- * 2.3, 1.7 and 0.7 times as long as gpusort's sort (as above).
+ * The fewest rows of an average page.  With rows of 256, 640 and 1,500 bytes an index scan takes
+ * 2.3, 1.7 and 0.7 times as long as gpusort's sort (2 cores of an AMD EPYC, Zen 5, 2026-11-24).
  */
 #define LEAST_ROWS_OF_PAGE	12
 
@@ -57,17 +50,9 @@
 char *
 gs_cluster_why_not(Relation heap, Relation index, double nrows)
 {
-	char	   *reason;
-
 	if (IsSystemRelation(heap))
 		return "the table is a system catalog";
-	reason = gs_index_sort_why_not(index);
-	if (reason != NULL || gpusort_force)
-		return reason;
-	if (nrows < gpusort_min_rows)
-		return psprintf("the estimated number of rows, %.0f, is less than gpusort.min_rows (%d)",
-						nrows, gpusort_min_rows);
-	return NULL;
+	return gs_index_sort_why_not(index, nrows);
 }
 
 /* The correlation between the order of a column and that of the table; 0 if it is not known. */
@@ -75,8 +60,7 @@ static double
 correlation_of(Oid table, AttrNumber attno)
 {
 	HeapTuple	statistics = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(table),
-											 Int16GetDatum(attno),
-											 BoolGetDatum(false));
+											 Int16GetDatum(attno), BoolGetDatum(false));
 	AttStatsSlot slot;
 	double		correlation = 0;
 

@@ -5,38 +5,34 @@
  *
  *		scan ---> sort ---> cluster_write.c ---> new table
  *
- * Rows are whole tuples with their visibility (cluster_row.c).  Which tuples are dead
- * is determined for a page at a time, and by the same rules as in PostgreSQL's
- * copy: a tuple that only became dead after the oldest snapshot is copied.  PostgreSQL's
- * rewriteheap.c, if it writes the table, also wants to know about dead tuples, but only of
- * those that come after it was given others; here it is not even begun before all
- * tuples have been read.
+ * Rows are whole tuples with their visibility (cluster_row.c).  Which tuples are dead is
+ * determined for a page at a time, and by the same rules as in PostgreSQL's copy: a tuple that
+ * only became dead after the oldest snapshot is copied.  PostgreSQL's rewriteheap.c, if it writes
+ * the table, also wants to know about dead tuples, but only of those that come after it was given
+ * others; here it is not even begun before all tuples have been read.
  *
- * A sort that loses or duplicates rows would destroy data, so rows are counted, and their hash
- * values added up, before and after it.  If a device fails before a row was returned, the table is
- * scanned again for the CPU engine.
+ * If a device fails before a row was returned, the table is scanned again for the CPU engine.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "cluster/cluster_copy.h"
+#include "cluster/cluster.h"
 #include "cluster/cluster_row.h"
 #include "cluster/cluster_write.h"
 #include "guc.h"
 #include "index/index_scan.h"
+#include "index/index_sort.h"
 #include "read/read_seqscan.h"
 #include "sort/sort.h"
-#include "sort/sort_ties.h"
 #include "sort/sort_stats.h"
+#include "sort/sort_ties.h"
 
 #include "access/heapam.h"
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
-#include "utils/builtins.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -151,9 +147,7 @@ count_tuple(GsClusterCopy *copy, HeapTupleHeader tuple, HTSV_Result result)
 	return true;
 }
 
-/*
- * Adds the tuples of the scan's page to the sort.  False: the engine failed and has lost all rows.
- */
+/* Adds the tuples of the scan's page to the sort.  False: the engine failed and lost all rows. */
 static bool
 add_page(Cluster *cluster, const HeapScanDescData *scan)
 {
@@ -165,7 +159,7 @@ add_page(Cluster *cluster, const HeapScanDescData *scan)
 		HeapTupleData tuple = tuple_at(&tuples, tuples.offsets[i]);
 		TupleTableSlot *row;
 
-		CHECK_FOR_INTERRUPTS();	/* an expression may take long */
+		CHECK_FOR_INTERRUPTS(); /* an expression may take long */
 		if (i + GS_SEQSCAN_PREFETCH_ROWS < tuples.ntuples)
 			gs_seqscan_prefetch(tuples.page, tuples.offsets[i + GS_SEQSCAN_PREFETCH_ROWS]);
 		if (!count_tuple(cluster->copy, tuple.t_data, tuples.results[i]))
@@ -180,7 +174,7 @@ add_page(Cluster *cluster, const HeapScanDescData *scan)
 	return true;
 }
 
-/* Adds all tuples of the table to the sort.  False: the engine failed and has lost all rows. */
+/* Adds all tuples of the table to the sort.  False: the engine failed and lost all rows. */
 static bool
 add_table(Cluster *cluster)
 {
@@ -245,19 +239,6 @@ sort_table(Cluster *cluster, bool may_use_device)
 	return false;
 }
 
-static void
-log_sort(const Cluster *cluster)
-{
-	const Relation index = cluster->copy->index;
-	char	   *name;
-
-	if (!gs_sort_is_slow(&cluster->sort))
-		return;
-	name = quote_qualified_identifier(get_namespace_name(RelationGetNamespace(index)),
-									  RelationGetRelationName(index));
-	gs_sort_log_duration(&cluster->sort, psprintf("index %s", name));
-}
-
 /* --------------------------------------------------------------------- write */
 
 /* Raises an ERROR if rows were lost or duplicated. */
@@ -272,7 +253,7 @@ check_rows(const Tally *added, const Tally *returned)
 			 errmsg("sort returned " UINT64_FORMAT " rows, expected " UINT64_FORMAT,
 					returned->nrows, added->nrows) :
 			 errmsg("sort returned other rows than expected"),
-			 errhint("This is a bug in gpusort. Set gpusort.enable_cluster to off to cluster the table without it.")));
+			 gs_errhint_bug("enable_cluster", "cluster the table")));
 }
 
 static void
@@ -311,7 +292,9 @@ gs_cluster_copy(GsClusterCopy *copy, double expected_rows)
 	init_sort(cluster, expected_rows);
 	if (!sort_table(cluster, true))
 		(void) sort_table(cluster, false);
-	log_sort(cluster);
+	if (gs_sort_is_slow(&cluster->sort))
+		gs_sort_log_duration(&cluster->sort,
+							 psprintf("index %s", gs_index_sort_name(copy->index)));
 	write_table(cluster);
 	gs_sort_reset(&cluster->sort);
 	ExecDropSingleTupleTableSlot(cluster->sort.spec.slot);

@@ -3,28 +3,25 @@
  * cluster_hook.c
  *	  Lets gpusort sort the rows of a table that CLUSTER copies.
  *
- * CLUSTER, and REPACK of PostgreSQL 19, call a function of the table's access method
- * to copy the table.  The relcache entry of a heap gets another one
- * (gs_set_cluster() in pg_compat.c) shortly before that:
+ * The relcache entry of a heap gets another copy function (gs_set_cluster() in pg_compat.c) shortly
+ * before CLUSTER or REPACK calls it:
  *
- *	- CLUSTER asks the planner whether to scan the index or to sort.  For that the
- *	  planner makes a query without FROM, and calls a hook for the table, without
- *	  those that inherit from it.  If the hook hides the index, the answer is to sort.
+ *	- CLUSTER asks the planner whether to scan the index or to sort.  For that the planner makes a
+ *	  query without FROM, and calls a hook for the table, without those that inherit from it.  If
+ *	  the hook hides the index, the answer is to sort.
  *
- *	- With enable_indexscan = off the planner is not asked.  But the statement
- *	  has created the new table before, which calls relcache callbacks.
+ *	- With enable_indexscan = off the planner is not asked.  But the statement has created the new
+ *	  table before, which calls relcache callbacks.
  *
- * Other statements may get the function, too, which does nothing if the rows need not
- * be sorted.
+ * Other statements may get the function, too, which does nothing if the rows need not be sorted.
+ * docs/inside-the-server.md says what this rests on.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "cluster/cluster.h"
 #include "guc.h"
-#include "cluster/cluster_choice.h"
-#include "cluster/cluster_copy.h"
-#include "cluster/cluster_hook.h"
 #include "index/index_scan.h"
 #include "pg_compat.h"
 
@@ -56,18 +53,8 @@ cluster(GsClusterCopy *copy)
 	if (!is_enabled())
 		return false;
 	reason = gs_cluster_why_not(copy->old_heap, copy->index, nrows);
-	if (gpusort_debug_plan)
-	{
-		if (reason == NULL)
-			ereport(NOTICE,
-					(errmsg("clustering table \"%s\" with gpusort",
-							RelationGetRelationName(copy->old_heap))));
-		else
-			ereport(NOTICE,
-					(errmsg("clustering table \"%s\" without gpusort",
-							RelationGetRelationName(copy->old_heap)),
-					 gs_errdetail_reason(reason)));
-	}
+	gs_report_choice("clustering table", RelationGetRelationName(copy->old_heap), reason == NULL,
+					 reason);
 	if (reason == NULL)
 		gs_cluster_copy(copy, nrows);
 	return reason == NULL;
@@ -151,8 +138,7 @@ gpusort_relation_changed(Datum arg, Oid relation)
 	 * message of another session, and so call this again, for each relation that it has changed.
 	 */
 	if (enable_indexscan || !is_enabled() || !IsTransactionState() ||
-		relation < FirstNormalObjectId ||
-		!gs_holds_exclusive_lock(relation))
+		relation < FirstNormalObjectId || !gs_holds_exclusive_lock(relation))
 		return;
 	table = gs_copied_table(relation);
 	if (OidIsValid(table))

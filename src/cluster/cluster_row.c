@@ -3,17 +3,17 @@
  * cluster_row.c
  *	  A version of a table's row as a row to be sorted, and back.
  *
- * A stored row is a MinimalTuple, which lacks what the header of a heap tuple says about
- * its version.  That follows the columns, so a row is
+ * A stored row is a MinimalTuple, which lacks what the header of a heap tuple says about its
+ * version.  That follows the columns, so a row is
  *
  *	  columns of the table | expressions of the index | version, 24 bytes
  *
  * In its row type the version is three bigints, which nobody reads as such.
  *
- * Usually there are no expressions.  Then the row is the body of the tuple with the
- * version behind it; as that adds no columns to the tuple's number of columns, they are
- * NULL.  Otherwise, and if the table has columns that were added with a value that is not in the
- * tuples, the row is formed of values.
+ * Usually there are no expressions.  Then the row is the body of the tuple with the version
+ * behind it; as that adds no columns to the tuple's number of columns, they are NULL.  Otherwise,
+ * and if the table has columns that were added with a value that is not in the tuples, the row is
+ * formed of values.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,7 +21,6 @@
 
 #include "cluster/cluster_row.h"
 #include "index/index_sort.h"
-#include "key/key_row.h"
 #include "pg_compat.h"
 
 #include "access/genam.h"
@@ -31,7 +30,6 @@
 #include "executor/executor.h"
 #include "storage/bufpage.h"
 #include "utils/lsyscache.h"
-#include "utils/memutils.h"
 #include "utils/rel.h"
 
 /* What is known of a version besides its infomasks, which the row has. */
@@ -54,8 +52,7 @@ struct GsClusterRows
 	int			ncolumns;
 	bool		has_dropped;	/* the table has dropped columns */
 	TupleTableSlot *slot;		/* of a row */
-	char	   *row;
-	Size		row_allocated;
+	MinimalTuple row;			/* memory for one that is the body of a tuple */
 	Datum	   *values;			/* of a row */
 	bool	   *nulls;
 	char	   *tuple;			/* for the new tuple */
@@ -65,8 +62,6 @@ struct GsClusterRows
 	IndexInfo  *info;
 	EState	   *estate;
 	TupleTableSlot *of_table;	/* for expressions */
-	Datum	   *index_values;
-	bool	   *index_nulls;
 };
 
 /* ------------------------------------------------------------------ row type */
@@ -80,7 +75,8 @@ count_expressions(const IndexInfo *info)
 static TupleDesc
 make_type(TupleDesc table, Relation index, const IndexInfo *info)
 {
-	TupleDesc	desc = CreateTemplateTupleDesc(table->natts + count_expressions(info) + VERSION_COLUMNS);
+	const int	ncolumns = table->natts + count_expressions(info) + VERSION_COLUMNS;
+	TupleDesc	desc = CreateTemplateTupleDesc(ncolumns);
 	int			n = 0;
 
 	while (n < table->natts)
@@ -93,7 +89,7 @@ make_type(TupleDesc table, Relation index, const IndexInfo *info)
 		if (info->ii_IndexAttrNumbers[i] == InvalidAttrNumber)
 			TupleDescCopyEntry(desc, ++n, RelationGetDescr(index), i + 1);
 	}
-	while (n < desc->natts)
+	while (n < ncolumns)
 		TupleDescInitEntry(desc, ++n, "version", INT8OID, -1, 0);
 	gs_finish_tuple_desc(desc);
 	return desc;
@@ -142,8 +138,7 @@ gs_cluster_rows_create(Relation heap, Relation index)
 	set_columns(rows, index, info);
 	rows->has_dropped = has_dropped_columns(table);
 	rows->slot = MakeSingleTupleTableSlot(rows->desc, &TTSOpsMinimalTuple);
-	rows->row_allocated = BLCKSZ + sizeof(Version);
-	rows->row = palloc(rows->row_allocated);
+	rows->row = palloc(BLCKSZ + sizeof(Version));
 	rows->values = palloc(sizeof(Datum) * rows->desc->natts);
 	rows->nulls = palloc(sizeof(bool) * rows->desc->natts);
 	rows->tuple = palloc0(BLCKSZ);
@@ -153,8 +148,6 @@ gs_cluster_rows_create(Relation heap, Relation index)
 		rows->virtual = MakeSingleTupleTableSlot(rows->desc, &TTSOpsVirtual);
 		rows->estate = CreateExecutorState();
 		rows->of_table = MakeSingleTupleTableSlot(table, &TTSOpsHeapTuple);
-		rows->index_values = palloc(sizeof(Datum) * INDEX_MAX_KEYS);
-		rows->index_nulls = palloc(sizeof(bool) * INDEX_MAX_KEYS);
 		GetPerTupleExprContext(rows->estate)->ecxt_scantuple = rows->of_table;
 	}
 	return rows;
@@ -197,15 +190,17 @@ static void
 compute_expressions(GsClusterRows *rows, HeapTuple tuple, Datum *values, bool *nulls)
 {
 	const IndexInfo *info = rows->info;
+	Datum		index_values[INDEX_MAX_KEYS];
+	bool		index_nulls[INDEX_MAX_KEYS];
 
 	ExecStoreHeapTuple(tuple, rows->of_table, false);
-	FormIndexDatum(rows->info, rows->of_table, rows->estate, rows->index_values, rows->index_nulls);
+	FormIndexDatum(rows->info, rows->of_table, rows->estate, index_values, index_nulls);
 	for (int i = 0; i < info->ii_NumIndexAttrs; i++)
 	{
 		if (info->ii_IndexAttrNumbers[i] != InvalidAttrNumber)
 			continue;
-		*values++ = rows->index_values[i];
-		*nulls++ = rows->index_nulls[i];
+		*values++ = index_values[i];
+		*nulls++ = index_nulls[i];
 	}
 }
 
@@ -231,19 +226,14 @@ set_values(GsClusterRows *rows, HeapTuple tuple)
 static pg_noinline MinimalTuple
 form_of_values(GsClusterRows *rows, HeapTuple tuple)
 {
-	GsRowSource source;
+	MemoryContext old;
 	MinimalTuple row;
 
 	ResetPerTupleExprContext(rows->estate);
 	set_values(rows, tuple);
-	gs_row_source_init(&source, rows->virtual, NULL);
-	if (source.nbytes > rows->row_allocated)
-	{
-		rows->row_allocated = 2 * source.nbytes;
-		rows->row = repalloc_huge(rows->row, rows->row_allocated);
-	}
-	gs_row_store(&source, rows->virtual, rows->row);
-	row = (MinimalTuple) rows->row;
+	old = MemoryContextSwitchTo(GetPerTupleMemoryContext(rows->estate));
+	row = ExecCopySlotMinimalTuple(rows->virtual);
+	MemoryContextSwitchTo(old);
 	row->t_infomask |= tuple->t_data->t_infomask & HEAP_XACT_MASK;
 	row->t_infomask2 |= tuple->t_data->t_infomask2 & HEAP2_XACT_MASK;
 	return row;
@@ -263,7 +253,7 @@ report_length(const HeapTupleData *tuple)
 static inline MinimalTuple
 form_of_body(GsClusterRows *rows, const HeapTupleData *tuple)
 {
-	const MinimalTuple row = (MinimalTuple) rows->row;
+	const MinimalTuple row = rows->row;
 	const Version version = version_of_tuple(tuple);
 
 	/* the length is that of a line pointer, which may be damaged */
@@ -289,7 +279,6 @@ uint64
 gs_cluster_row_hash(const MinimalTupleData *row)
 {
 	const Version version = version_of_row(row);
-
 	const uint64 tid = (uint64) ItemPointerGetBlockNumberNoCheck(&version.self) << 16 |
 		ItemPointerGetOffsetNumberNoCheck(&version.self);
 	const uint64 mixed = tid * UINT64CONST(0x9E3779B97F4A7C15);

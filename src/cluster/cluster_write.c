@@ -3,12 +3,10 @@
  * cluster_write.c
  *	  Writes the tuples of the new table, in the order in which they come.
  *
- * PostgreSQL's rewriteheap.c keeps the links of update chains, whose members come in any order, and
- * logs and writes each page by itself.  A link matters only if both of its versions are copied,
- * which is so if some transaction may not see the update.  Most tables have no such links.  Their
- * pages are formed here, the same ones, with the same freezing and the same TOAST, and logged and
- * written some at a time, as those of an index are.  If there is a link, or logical decoding has to
- * know the new TID of each row, rewriteheap.c writes the whole table.
+ * If no tuple is linked to another one that is copied, as in most tables, the pages are formed
+ * here: the same ones as those of PostgreSQL's rewriteheap.c, with the same freezing and the same
+ * TOAST, but logged and written some at a time.  If there is a link, or logical decoding has to
+ * know the new TID of each row, rewriteheap.c writes the whole table (README.md).
  *
  *-------------------------------------------------------------------------
  */
@@ -72,8 +70,8 @@ gs_cluster_write_begin(const GsClusterCopy *copy, bool has_links)
 			ereport(NOTICE,
 					(errmsg("sorted rows of table \"%s\" are written by PostgreSQL",
 							RelationGetRelationName(copy->old_heap)),
-					 gs_errdetail_reason(has_links ?
-										 "versions of rows that old transactions may see are linked to later ones" :
+					 gs_errdetail_reason(has_links ? "versions of rows that old transactions may "
+										 "see are linked to later ones" :
 										 "logical decoding uses the table as a catalog")));
 		writer->rewrite = begin_heap_rewrite(copy->old_heap, copy->new_heap, copy->oldest_xmin,
 											 copy->freeze_xid, copy->freeze_multi);
@@ -172,8 +170,7 @@ add_to_page(GsClusterWriter *writer, const HeapTupleData *tuple)
 {
 	Page		page = page_for(writer, MAXALIGN(tuple->t_len));
 	const OffsetNumber offset = PageAddItem(page, (char *) tuple->t_data, tuple->t_len,
-											InvalidOffsetNumber,
-											false, true);
+											InvalidOffsetNumber, false, true);
 	HeapTupleHeader header;
 
 	if (offset == InvalidOffsetNumber)

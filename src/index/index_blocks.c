@@ -4,17 +4,14 @@
  *	  Numbers the pages of an index, and writes them to its file.
  *
  * Pages do not go through shared buffers, but are logged as full images, and written some at a
- * time. 32 pages by one call take less than half the time of 32 calls, and other writers of the
- * file wait for each call: a new file of 214 MB, as of 10 M bigints, takes 34 ms in pieces of 256
- * kB and 86 ms in pieces of 8 kB (a loop of pwrite() on ext4, Linux 6.18, which has large folios; 2
- * cores of an AMD EPYC, 2026-11-24).
+ * time: other writers of the file wait for each call.
  *
- * A single writer numbers pages from 1 on, and extends the file.  A page above the leaves gets its
- * number before it is full, so its block is a hole of the file until it is written.  Several
+ * A single writer numbers pages from 1 on, and extends the file.  A page above the leaves gets
+ * its number before it is full, so its block is a hole of the file until it is written.  Several
  * writers get blocks that exist (index_ranges.c).
  *
- * The first page of a range has to name the last page of the previous range, so it is kept
- * until that one is known.
+ * The first page of a range has to name the last page of the previous range, so it is kept until
+ * that one is known.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,13 +23,9 @@
 #include "access/nbtree.h"
 #include "utils/rel.h"
 
-/* Pages that are written, and logged in one record, at a time. */
-#define MOST_PENDING	GS_MAX_LOGGED_PAGES
-
 struct GsIndexBlocks
 {
 	Relation	index;
-	MemoryContext context;
 
 	/* of a single writer */
 	BlockNumber nblocks;		/* numbers that were given out */
@@ -46,8 +39,8 @@ struct GsIndexBlocks
 	Page		first_page;		/* until it can be written; NULL: there is none */
 	BlockNumber last;			/* the last leaf page so far */
 	int			npending;
-	BlockNumber pending[MOST_PENDING];	/* ascending */
-	Page		pages[MOST_PENDING];
+	BlockNumber pending[GS_MAX_LOGGED_PAGES];	/* ascending */
+	Page		pages[GS_MAX_LOGGED_PAGES];
 };
 
 static GsIndexBlocks *
@@ -56,7 +49,6 @@ create(Relation index)
 	GsIndexBlocks *blocks = palloc0(sizeof(GsIndexBlocks));
 
 	blocks->index = index;
-	blocks->context = CurrentMemoryContext;
 	blocks->file_blocks = InvalidBlockNumber;
 	return blocks;
 }
@@ -118,12 +110,6 @@ gs_index_blocks_next_range(const GsIndexBlocks *blocks)
 
 /* ------------------------------------------------------------------- writing */
 
-Page
-gs_index_blocks_allocate(GsIndexBlocks *blocks)
-{
-	return gs_page_alloc(blocks->context);
-}
-
 static void
 write_pending(GsIndexBlocks *blocks)
 {
@@ -150,7 +136,7 @@ add_pending(GsIndexBlocks *blocks, BlockNumber block, Page page)
 	}
 	blocks->pending[i] = block;
 	blocks->pages[i] = page;
-	if (blocks->npending == MOST_PENDING)
+	if (blocks->npending == GS_MAX_LOGGED_PAGES)
 		write_pending(blocks);
 }
 

@@ -37,10 +37,7 @@ extern BlockNumber gs_index_blocks_next(GsIndexBlocks *blocks);
 /* The number of the first page of the next range. */
 extern BlockNumber gs_index_blocks_next_range(const GsIndexBlocks *blocks);
 
-/* Memory for a page. */
-extern Page gs_index_blocks_allocate(GsIndexBlocks *blocks);
-
-/* Logs, writes and frees a page, maybe later. */
+/* Logs, writes and frees a page, which gs_page_alloc() has allocated, maybe later. */
 extern void gs_index_blocks_write(GsIndexBlocks *blocks, BlockNumber block, Page page);
 
 /*

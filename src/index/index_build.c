@@ -3,11 +3,7 @@
  * index_build.c
  *	  Builds a btree of entries that gpusort has sorted.
  *
- *		table scan ---> sort (index_sort.c) ---> pages (index_write.c) ---> index
- *
- * The table is scanned as for every index build, so visibility, HOT chains,
- * expressions and predicates are PostgreSQL's, by as many workers as PostgreSQL
- * would use (index_parallel.c).
+ *		table scan ---> sort (index_sort.c) ---> pages (index_tuples.c) ---> index
  *
  * A device can fail, and keys that are only approximate can give a wrong order, which the writer
  * finds: nobody has verified it before, as the writer compares all entries anyway.  Then the index
@@ -20,7 +16,7 @@
 #include "index/index_build.h"
 #include "index/index_parallel.h"
 #include "index/index_sort.h"
-#include "index/index_write.h"
+#include "index/index_tuples.h"
 
 #include "access/nbtree.h"
 #include "catalog/storage.h"
@@ -58,15 +54,13 @@ report_writing(const GsIndexSort *sort)
 	pgstat_progress_update_multi_param(lengthof(params), params, values);
 }
 
-/*
- * Scans and sorts without workers.  Returns NULL if a device failed and lost the
- * entries.
- */
+/* Scans and sorts without workers.  Returns NULL if a device failed and lost the entries. */
 static GsIndexSort *
 sort_serial(Relation heap, Relation index, IndexInfo *info, double expected_rows, bool careful,
 			double *ntuples)
 {
-	GsIndexSort *sort = gs_index_sort_begin(index, expected_rows, maintenance_work_mem, careful);
+	GsIndexSort *sort = gs_index_sort_begin(index, expected_rows, maintenance_work_mem, careful,
+											NULL, NULL);
 
 	*ntuples = gs_index_sort_scan(sort, heap, index, info, NULL, true);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_PERFORMSORT_1);
@@ -87,7 +81,7 @@ write_index(Relation heap, Relation index, const IndexInfo *info, GsIndexParalle
 	if (parallel != NULL && gs_index_parallel_has_ranges(parallel))
 		written = gs_index_parallel_write(parallel, info, sort);
 	else
-		written = gs_index_write(heap, index, info, sort, NULL);
+		written = gs_index_tuples_write(heap, index, info, sort, NULL);
 	if (written)
 		gs_index_sort_report(sort, index);
 	else

@@ -3,15 +3,11 @@
  * index_compare.c
  *	  Compares index tuples by the comparators of the index.
  *
- * This is to index tuples what sort_compare is to rows: SortSupport without
- * abbreviation for each key column, in the order that index searches expect.
- *
- * It is called for each tuple of an index that is built, so it avoids calls of
- * comparators.  It recognizes the addresses of PostgreSQL's three comparators for
- * integer Datums, as PostgreSQL's sort does.  Values with the same bytes are equal.
- * And values with a one-byte header, as short ones are stored, are copied behind a
- * four-byte header, because the comparators of many types would otherwise allocate
- * memory for that.
+ * By SortSupport without abbreviation, for each tuple of an index that is built, so calls of
+ * comparators are avoided.  PostgreSQL's three comparators for integer Datums are recognized by
+ * their addresses, as PostgreSQL's sort does.  Values with the same bytes are equal.  And values
+ * with a one-byte header, as short ones are stored, are copied behind a four-byte header, because
+ * the comparators of many types would otherwise allocate memory for that.
  *
  *-------------------------------------------------------------------------
  */
@@ -141,9 +137,8 @@ compare_varlenas(Datum a, Datum b, SortSupport comparator)
 }
 
 /*
- * Compares two numerics with one-byte headers.  If they have the same sign and
- * weight, the first digits that differ decide; otherwise returns 0, which means
- * unknown.
+ * Compares two numerics with one-byte headers.  If they have the same sign and weight, the first
+ * digits that differ decide; otherwise returns 0, which means unknown.
  */
 static inline int
 compare_short_numerics(const char *a, const char *b)

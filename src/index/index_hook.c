@@ -3,27 +3,24 @@
  * index_hook.c
  *	  Decides whether gpusort builds an index.
  *
- * PostgreSQL has no hook for index builds.  Therefore the relcache entry of an index
- * that is about to be built gets another ambuild function.  An entry stays as it is
- * while the index is open.  One that keeps the function longer than needed does no
- * harm, because the function calls btbuild() for other indexes.  There are two ways
- * to such an entry:
+ * PostgreSQL has no hook for index builds.  Therefore the relcache entry of an index that is
+ * about to be built gets another ambuild function.  An entry that keeps it longer than needed
+ * does no harm, because the function calls btbuild() for other indexes.  There are two ways to
+ * such an entry (docs/inside-the-server.md says what they rest on):
  *
- *	- Before index_build() calls the access method, it asks the planner how many
- *	  parallel workers a btree is worth.  For that the planner makes a query without
- *	  FROM, and calls a hook for the table.
+ *	- Before index_build() calls the access method, it asks the planner how many parallel workers a
+ *	  btree is worth.  For that the planner makes a query without FROM, and calls a hook for the
+ *	  table.
  *
- *	- With max_parallel_maintenance_workers = 0 the planner is not asked.  But a
- *	  statement that creates an index, or a new file for one, changes the catalogs
- *	  while it has the index open and locked, which calls relcache callbacks.
+ *	- With max_parallel_maintenance_workers = 0 the planner is not asked.  But a statement that
+ *	  creates an index, or a new file for one, changes the catalogs while it has the index open and
+ *	  locked, which calls relcache callbacks.
  *
- * CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY create an index of any access method in
- * one transaction, build it in another one and validate it in a third.  No hook is called
- * before the validation, nor before the build of most access methods.  So the relcache
- * callback gives the entry both functions: ambuild, and ambulkdelete, which PostgreSQL calls
- * first to validate the index (index_validate.c).  The entry would be gone by then, so its
- * reference count is raised, as if it were open, from the end of the first transaction to
- * the validation, or to the next ERROR.
+ * CREATE INDEX and REINDEX CONCURRENTLY create an index of any access method in one transaction,
+ * build it in another one and validate it in a third.  For them the callback sets both functions,
+ * ambuild and ambulkdelete, which PostgreSQL calls first to validate the index
+ * (index_validate.c).  The entry would be gone by then, so its reference count is raised, as if
+ * it were open, from the end of the first transaction to the validation, or to the next ERROR.
  *
  *-------------------------------------------------------------------------
  */
@@ -86,21 +83,13 @@ validation_is_enabled(void)
 char *
 gs_index_hook_why_not(Relation heap, Relation index, double *nrows)
 {
-	char	   *reason;
-
 	*nrows = 0;
 	if (heap->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
 		return "the table is temporary";
 	if (!gs_is_heap(heap))
 		return "the table is not a heap";
 	*nrows = gs_index_expected_rows(heap);
-	reason = gs_index_sort_why_not(index);
-	if (reason != NULL || gpusort_force)
-		return reason;
-	if (*nrows < gpusort_min_rows)
-		return psprintf("the estimated number of rows, %.0f, is less than gpusort.min_rows (%d)",
-						*nrows, gpusort_min_rows);
-	return NULL;
+	return gs_index_sort_why_not(index, *nrows);
 }
 
 static NewIndex *
@@ -189,18 +178,7 @@ build_index(Relation heap, Relation index, IndexInfo *info)
 	if (!is_enabled() || IsSystemRelation(heap))
 		return btbuild(heap, index, info);
 	reason = gs_index_hook_why_not(heap, index, &nrows);
-	if (gpusort_debug_plan)
-	{
-		if (reason == NULL)
-			ereport(NOTICE,
-					(errmsg("building index \"%s\" with gpusort",
-							RelationGetRelationName(index))));
-		else
-			ereport(NOTICE,
-					(errmsg("building index \"%s\" without gpusort",
-							RelationGetRelationName(index)),
-					 gs_errdetail_reason(reason)));
-	}
+	gs_report_choice("building index", RelationGetRelationName(index), reason == NULL, reason);
 	if (reason != NULL)
 		return btbuild(heap, index, info);
 	return gs_index_build(heap, index, info, nrows);

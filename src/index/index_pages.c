@@ -16,17 +16,15 @@
  * Pages are numbered when they are started, so those of upper levels lie between
  * the leaves, and are written after leaves of higher numbers.
  *
- * When a page is full, its last item becomes the first of the next page.  A copy of
- * it becomes the high key, truncated to as many columns as distinguish the two pages
- * (_bt_truncate).  While a page is filled, its first line pointer is kept free for
- * that.  The last page of a level has no high key, so its line pointers move down
- * by one.  A high key is also the lower bound of the next page, and as such its
- * downlink.  The first item of a page above the leaves is truncated to its downlink,
- * as there is nothing to its left.
+ * When a page is full, its last item becomes the first of the next page.  A copy of it becomes
+ * the high key, truncated to as many columns as distinguish the two pages (_bt_truncate).  While
+ * a page is filled, its first line pointer is kept free for that.  The last page of a level has
+ * no high key, so its line pointers move down by one.  A high key is also the lower bound of the
+ * next page, and as such its downlink.  The first item of a page above the leaves is truncated to
+ * its downlink, as there is nothing to its left.
  *
- * When a page is full and how a key is truncated must be as in PostgreSQL:
- * _bt_truncate() is its own, is_full() follows its nbtsort.c.  The reasons are there,
- * and in the README of nbtree.
+ * When a page is full and how a key is truncated must be as in PostgreSQL: _bt_truncate() is its
+ * own, is_full() follows its nbtsort.c.  The reasons are there, and in the README of nbtree.
  *
  * If several processes write the leaves, each ends its range as if the first item of the next
  * range were its own: the item completes the last page, and the page that begins with it is
@@ -62,7 +60,7 @@ typedef struct Level
 	Size		posting_before; /* bytes of the posting list of the item before */
 	Size		reserve;		/* a page with less space is full */
 	IndexTuple	low_key;		/* lower bound of the page, its future downlink */
-	LocationIndex lowest;		/* lowest byte of the page written so far; pd_upper may be above it */
+	LocationIndex lowest;		/* lowest byte written so far; pd_upper may be above it */
 	struct Level *parent;		/* NULL: not started */
 } Level;
 
@@ -85,7 +83,7 @@ struct GsIndexPages
 static void
 begin_page(GsIndexPages *tree, Level *level, BlockNumber block)
 {
-	Page		page = gs_index_blocks_allocate(tree->blocks);
+	Page		page = gs_page_alloc(tree->context);
 	BTPageOpaque opaque;
 
 	_bt_pageinit(page, BLCKSZ);
@@ -350,10 +348,7 @@ begin_page_for(GsIndexPages *tree, Level *level, IndexTuple item, Size size)
 	return item;
 }
 
-/*
- * Adds an item, whose last `posting` bytes are a posting list, to a level.  Returns
- * its place.
- */
+/* Adds an item, whose last `posting` bytes are a posting list, to a level.  Returns its place. */
 static IndexTuple
 add_item(GsIndexPages *tree, Level *level, IndexTuple item, Size posting)
 {
@@ -392,7 +387,7 @@ finish_last_page(GsIndexPages *tree, Level *level)
 static void
 finish_levels(GsIndexPages *tree, Level *lowest)
 {
-	Page		metapage = gs_index_blocks_allocate(tree->blocks);
+	Page		metapage = gs_page_alloc(tree->context);
 	BlockNumber root = P_NONE;
 	uint32		height = 0;
 
@@ -480,12 +475,6 @@ gs_index_pages_reserve(GsIndexPages *tree, Size nbytes, bool last_may_grow)
 	return (IndexTuple) ((char *) leaves->page + header->pd_upper - nbytes);
 }
 
-bool
-gs_index_pages_is_too_long(const GsIndexPages *tree, IndexTuple tuple)
-{
-	return MAXALIGN(IndexTupleSize(tuple)) > tree->longest;
-}
-
 IndexTuple
 gs_index_pages_add(GsIndexPages *tree, IndexTuple item)
 {
@@ -518,10 +507,10 @@ gs_index_pages_abandon(GsIndexPages *tree)
 }
 
 void
-gs_index_pages_write_upper(Relation heap, Relation index, bool allequalimage, GsIndexRanges *ranges,
+gs_index_pages_write_upper(Relation heap, Relation index, GsIndexRanges *ranges,
 						   SharedFileSet *files)
 {
-	GsIndexPages *tree = create_tree(heap, index, allequalimage);
+	GsIndexPages *tree = create_tree(heap, index, _bt_allequalimage(index, false));
 	Level	   *leaves = create_level(tree, 0);
 
 	tree->blocks = gs_index_blocks_begin_upper(index, ranges);

@@ -3,9 +3,8 @@
  * index_pages.h
  *	  Builds the pages of a btree from items in order.
  *
- * An item is an index tuple, with or without a posting list.  All functions may
- * ereport.  Memory then belongs to the context that was current at the beginning,
- * the file to the transaction.
+ * An item is an index tuple, with or without a posting list.  All functions may ereport.  Memory
+ * then belongs to the context that was current at the beginning, the file to the transaction.
  *
  * Several processes can write the leaves of a range of the items each; then one of them
  * writes the levels above.
@@ -45,13 +44,10 @@ extern GsIndexPages *gs_index_pages_begin(Relation heap, Relation index, bool al
  */
 extern IndexTuple gs_index_pages_reserve(GsIndexPages *tree, Size nbytes, bool last_may_grow);
 
-/* Is the tuple too long for a leaf?  Then adding it is an ERROR. */
-extern bool gs_index_pages_is_too_long(const GsIndexPages *tree, IndexTuple tuple);
-
 /*
- * Adds the tuple that was formed there.  Returns its place on the page, valid until
- * the next call of this or the next function.  Both may allocate in the current
- * context.
+ * Adds the tuple that was formed there; ERROR if it is too long for a leaf.  Returns its place on
+ * the page, valid until the next call of this or the next function.  Both may allocate in the
+ * current context.
  */
 extern IndexTuple gs_index_pages_add(GsIndexPages *tree, IndexTuple tuple);
 
@@ -68,7 +64,7 @@ extern void gs_index_pages_end(GsIndexPages *tree, IndexTuple next);
 extern void gs_index_pages_abandon(GsIndexPages *tree);
 
 /* After all ranges: writes the levels above, and the metapage, and makes sure of the same. */
-extern void gs_index_pages_write_upper(Relation heap, Relation index, bool allequalimage,
-									   GsIndexRanges *ranges, SharedFileSet *files);
+extern void gs_index_pages_write_upper(Relation heap, Relation index, GsIndexRanges *ranges,
+									   SharedFileSet *files);
 
 #endif							/* GPUSORT_INDEX_PAGES_H */

@@ -3,26 +3,15 @@
  * index_parallel.c
  *	  Several processes scan the table of an index that is built, and write the index.
  *
- * The leader and its workers read pages of one parallel scan, as in PostgreSQL's own
- * builds, and each adds the entries of its pages to a sort of its own.  With a
- * device these sorts are one job: workers are producers, the leader is the
- * consumer (sort_parallel.c) and finds all entries in its sort.
- *
- * A worker sorts the entries that it cannot send, and leaves them as sorted runs for
- * all to read (share_gather.c).  Without a device these are all its entries, with a
- * device usually none.
- *
- * If all entries are in runs, each participant merges a range of them and writes its
- * leaf pages (index_ranges.c).  If all are on a device, and all workers can read them there,
- * each gets a range of them from it.  The leader then writes the levels above.  Otherwise, or
- * if there are few entries, the leader writes the index alone.
+ * The leader and its workers read pages of one parallel scan, and each sorts the entries that it
+ * has read: all in one job of a device, where the leader is the consumer (sort_parallel.c), or
+ * each in sorted runs for all to read (share_gather.c).  Then each participant writes the leaf
+ * pages of a range of all entries (index_ranges.c), and the leader the levels above; or the
+ * leader writes the index alone (README.md, "Workers"):
  *
  *		leader	 scan ---> perform ---> wait ---> open ---> get, write ---> wait ---> upper levels
  *						  ^ sent entries ^ runs	   | ranges					 ^
  *		worker	 scan ---> perform ------+		   +------> get, write ------+
- *
- * Entries with equal keys then come in the order of participants, not of their TIDs,
- * so the TID is the last key of the sort.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,7 +20,7 @@
 #include "guc.h"
 #include "common/build_id.h"
 #include "index/index_parallel.h"
-#include "index/index_write.h"
+#include "index/index_tuples.h"
 #include "share/share_state.h"
 #include "sort/sort_parallel.h"
 
@@ -53,14 +42,9 @@
 #include "utils/wait_event.h"
 
 /* Keys of the shared memory segment. */
-#define KEY_BUILD			UINT64CONST(0x6770757300000001)
-#define KEY_SCAN			UINT64CONST(0x6770757300000002)
-#define KEY_SORT			UINT64CONST(0x6770757300000003)
-#define KEY_GATHER			UINT64CONST(0x6770757300000004)
-#define KEY_QUERY			UINT64CONST(0x6770757300000005)
-#define KEY_WAL_USAGE		UINT64CONST(0x6770757300000006)
-#define KEY_BUFFER_USAGE	UINT64CONST(0x6770757300000007)
-#define KEY_RANGES			UINT64CONST(0x6770757300000008)
+#define KEY_SHARED	UINT64CONST(0x6770757300000001)
+#define KEY_SCAN	UINT64CONST(0x6770757300000002)
+#define KEY_QUERY	UINT64CONST(0x6770757300000003)
 
 /* The least pages that a participant writes; for fewer, others are not worth it. */
 #define LEAST_RANGE_PAGES	64
@@ -69,6 +53,7 @@
 typedef struct SharedBuild
 {
 	char		build_id[GS_BUILD_ID_BYTES + 1];	/* of the leader; first, whatever the build */
+	int			nworkers;
 	Oid			heap;
 	Oid			index;
 	bool		concurrent;
@@ -83,12 +68,23 @@ typedef struct SharedBuild
 	uint64		nkept;			/* entries that workers have left to the leader */
 	int			nreaders;		/* workers that can read the job of a device */
 	bool		corrupt_hot_chain;
-	bool		entries_lost;			/* by a device that failed */
-	uint64		nread_there;	/* entries that participants read from that job; 0: they merge
-								 * runs.  Set before ranges are opened */
+	bool		entries_lost;	/* by a device that failed */
+	uint64		nread_there;	/* entries that participants read from that job; 0: they merge runs.
+								 * Set before ranges are opened */
 
 	ConditionVariable done;		/* signaled when ndone changes */
 } SharedBuild;
+
+/* One chunk of shared memory. */
+typedef struct SharedChunk
+{
+	SharedBuild *build;			/* first */
+	GsShared   *sort;
+	GsSortGather *gather;
+	GsIndexRanges *ranges;
+	WalUsage   *wal_usage;		/* of each worker */
+	BufferUsage *buffer_usage;
+} SharedChunk;
 
 struct GsIndexParallel
 {
@@ -96,14 +92,35 @@ struct GsIndexParallel
 	Relation	index;
 	Snapshot	snapshot;
 	ParallelContext *context;
-	SharedBuild *build;
 	ParallelTableScanDesc scan;
-	GsShared   *sort;
-	GsSortGather *gather;
-	GsIndexRanges *ranges;
-	WalUsage   *wal_usage;
-	BufferUsage *buffer_usage;
+	SharedChunk shared;
 };
+
+/* ------------------------------------------------------------ shared memory */
+
+static void *
+take(char *chunk, Size *at, Size nbytes)
+{
+	void	   *place = chunk == NULL ? NULL : chunk + *at;
+
+	*at = add_size(*at, MAXALIGN(nbytes));
+	return place;
+}
+
+/* Finds the parts of a chunk; NULL: there is none yet.  Returns its size. */
+static Size
+set_shared(SharedChunk *shared, char *chunk, int nworkers)
+{
+	Size		at = 0;
+
+	shared->build = take(chunk, &at, sizeof(SharedBuild));
+	shared->sort = take(chunk, &at, gs_shared_bytes(nworkers + 1));
+	shared->gather = take(chunk, &at, gs_sort_gather_bytes(nworkers + 1));
+	shared->ranges = take(chunk, &at, gs_index_ranges_bytes(nworkers + 1));
+	shared->wal_usage = take(chunk, &at, mul_size(sizeof(WalUsage), nworkers));
+	shared->buffer_usage = take(chunk, &at, mul_size(sizeof(BufferUsage), nworkers));
+	return at;
+}
 
 /* ------------------------------------------------------------ participants */
 
@@ -147,7 +164,6 @@ write_range(SharedBuild *build, Relation heap, Relation index, IndexInfo *info, 
 			const GsIndexRange *range)
 {
 	const int	nranges = gs_index_ranges_wait_for_open(range->ranges);
-
 	bool		has_all = true;
 
 	if (nranges == 1)
@@ -159,28 +175,28 @@ write_range(SharedBuild *build, Relation heap, Relation index, IndexInfo *info, 
 	if (!has_all || !gs_index_sort_begin_range(sort, range->number, nranges, build->memory_kb))
 		elog(ERROR, "could not divide the sorted entries of index \"%s\"",
 			 RelationGetRelationName(index));
-	(void) gs_index_write(heap, index, info, sort, range);
+	(void) gs_index_tuples_write(heap, index, info, sort, range);
 }
 
 static void
-work(SharedBuild *build, Relation heap, Relation index, shm_toc *toc)
+work(const SharedChunk *shared, Relation heap, Relation index, ParallelTableScanDesc scan)
 {
+	SharedBuild *build = shared->build;
 	IndexInfo  *info = BuildIndexInfo(index);
-	GsSortGather *gather = shm_toc_lookup(toc, KEY_GATHER, false);
 	const GsIndexRange range = {
-		.ranges = shm_toc_lookup(toc, KEY_RANGES, false),
+		.ranges = shared->ranges,
 		.number = ParallelWorkerNumber + 1,
-		.files = gs_sort_gather_file_set(gather)
+		.files = gs_sort_gather_file_set(shared->gather)
 	};
 	GsIndexSort *sort;
 
 	info->ii_Concurrent = build->concurrent;
 	info->ii_Unique = build->unique;
 	info->ii_NullsNotDistinct = build->nulls_not_distinct;
-	gs_sort_gather_attach(gather);
-	sort = gs_index_sort_begin_shared(index, build->expected_rows, build->memory_kb,
-									  shm_toc_lookup(toc, KEY_SORT, false), gather);
-	if (scan_and_sort(sort, build, heap, index, info, shm_toc_lookup(toc, KEY_SCAN, false)))
+	gs_sort_gather_attach(shared->gather);
+	sort = gs_index_sort_begin(index, build->expected_rows, build->memory_kb, false, shared->sort,
+							   shared->gather);
+	if (scan_and_sort(sort, build, heap, index, info, scan))
 		write_range(build, heap, index, info, sort, &range);
 	gs_index_sort_end(sort);
 }
@@ -188,52 +204,31 @@ work(SharedBuild *build, Relation heap, Relation index, shm_toc *toc)
 void
 gs_index_parallel_main(dsm_segment *segment, shm_toc *toc)
 {
-	SharedBuild *build = shm_toc_lookup(toc, KEY_BUILD, false);
-	BufferUsage *buffer_usage = shm_toc_lookup(toc, KEY_BUFFER_USAGE, false);
-	WalUsage   *wal_usage = shm_toc_lookup(toc, KEY_WAL_USAGE, false);
-	/* as the statement has locked them */
-	const LOCKMODE heap_lock = build->concurrent ? ShareUpdateExclusiveLock : ShareLock;
-	const LOCKMODE index_lock = build->concurrent ? RowExclusiveLock : AccessExclusiveLock;
+	SharedBuild *build = shm_toc_lookup(toc, KEY_SHARED, false);
+	SharedChunk shared;
+	LOCKMODE	heap_lock;
+	LOCKMODE	index_lock;
 	Relation	heap;
 	Relation	index;
 
 	gs_shared_check_build(build->build_id);
+	(void) set_shared(&shared, (char *) build, build->nworkers);
 	debug_query_string = shm_toc_lookup(toc, KEY_QUERY, true);
 	pgstat_report_activity(STATE_RUNNING, debug_query_string);
+	/* as the statement has locked them */
+	heap_lock = build->concurrent ? ShareUpdateExclusiveLock : ShareLock;
+	index_lock = build->concurrent ? RowExclusiveLock : AccessExclusiveLock;
 	heap = table_open(build->heap, heap_lock);
 	index = index_open(build->index, index_lock);
 	InstrStartParallelQuery();
-	work(build, heap, index, toc);
-	InstrEndParallelQuery(&buffer_usage[ParallelWorkerNumber], &wal_usage[ParallelWorkerNumber]);
+	work(&shared, heap, index, shm_toc_lookup(toc, KEY_SCAN, false));
+	InstrEndParallelQuery(&shared.buffer_usage[ParallelWorkerNumber],
+						  &shared.wal_usage[ParallelWorkerNumber]);
 	index_close(index, index_lock);
 	table_close(heap, heap_lock);
 }
 
 /* ------------------------------------------------------------------ the leader */
-
-/* A copy of the statement, for pg_stat_activity. */
-static void
-estimate_query(ParallelContext *context)
-{
-	if (debug_query_string == NULL)
-		return;
-	shm_toc_estimate_chunk(&context->estimator, strlen(debug_query_string) + 1);
-	shm_toc_estimate_keys(&context->estimator, 1);
-}
-
-static void
-share_query(ParallelContext *context)
-{
-	Size		nbytes;
-	char	   *copy;
-
-	if (debug_query_string == NULL)
-		return;
-	nbytes = strlen(debug_query_string) + 1;
-	copy = shm_toc_allocate(context->toc, nbytes);
-	memcpy(copy, debug_query_string, nbytes);
-	shm_toc_insert(context->toc, KEY_QUERY, copy);
-}
 
 static void
 estimate(ParallelContext *context, Size nbytes)
@@ -256,44 +251,33 @@ static bool
 allocate_shared(GsIndexParallel *parallel)
 {
 	ParallelContext *context = parallel->context;
-	const int	nworkers = context->nworkers;
+	const Size	nbytes = set_shared(&parallel->shared, NULL, context->nworkers);
 	const Size	scan_bytes = table_parallelscan_estimate(parallel->heap, parallel->snapshot);
-	const Size	sort_bytes = gs_shared_bytes(nworkers + 1);
-	const Size	gather_bytes = gs_sort_gather_bytes(nworkers + 1);
-	const Size	ranges_bytes = gs_index_ranges_bytes(nworkers + 1);
-	const Size	wal_bytes = mul_size(sizeof(WalUsage), nworkers);
-	const Size	buffer_bytes = mul_size(sizeof(BufferUsage), nworkers);
+	const char *query = debug_query_string; /* for pg_stat_activity */
 
-	estimate(context, sizeof(SharedBuild));
+	estimate(context, nbytes);
 	estimate(context, scan_bytes);
-	estimate(context, sort_bytes);
-	estimate(context, gather_bytes);
-	estimate(context, ranges_bytes);
-	estimate(context, wal_bytes);
-	estimate(context, buffer_bytes);
-	estimate_query(context);
+	if (query != NULL)
+		estimate(context, strlen(query) + 1);
 	InitializeParallelDSM(context);
 	if (context->seg == NULL)
 		return false;
-	parallel->build = allocate(context, KEY_BUILD, sizeof(SharedBuild));
+	(void) set_shared(&parallel->shared, allocate(context, KEY_SHARED, nbytes), context->nworkers);
 	parallel->scan = allocate(context, KEY_SCAN, scan_bytes);
-	parallel->sort = allocate(context, KEY_SORT, sort_bytes);
-	parallel->gather = allocate(context, KEY_GATHER, gather_bytes);
-	parallel->ranges = allocate(context, KEY_RANGES, ranges_bytes);
-	parallel->wal_usage = allocate(context, KEY_WAL_USAGE, wal_bytes);
-	parallel->buffer_usage = allocate(context, KEY_BUFFER_USAGE, buffer_bytes);
-	share_query(context);
+	if (query != NULL)
+		strcpy(allocate(context, KEY_QUERY, strlen(query) + 1), query);
 	return true;
 }
 
 static void
 init_build(GsIndexParallel *parallel, const IndexInfo *info, double expected_rows, int memory_kb)
 {
-	SharedBuild *build = parallel->build;
+	SharedBuild *build = parallel->shared.build;
 	const int	nworkers = parallel->context->nworkers;
 
 	memset(build, 0, sizeof(SharedBuild));
 	memcpy(build->build_id, gs_build_id, sizeof(build->build_id));
+	build->nworkers = nworkers;
 	build->heap = RelationGetRelid(parallel->heap);
 	build->index = RelationGetRelid(parallel->index);
 	build->concurrent = info->ii_Concurrent;
@@ -313,8 +297,8 @@ init_sort(GsIndexParallel *parallel, double expected_rows)
 	GsSortColumn *columns = gs_index_sort_columns(parallel->index, &ncolumns);
 	const bool	by_job = gs_sort_parallel_pays(columns, ncolumns, nparticipants, expected_rows);
 
-	gs_shared_init(parallel->sort, nparticipants);
-	gs_shared_reset(parallel->sort, by_job ? GS_SHARE_JOB : GS_SHARE_NOTHING, true,
+	gs_shared_init(parallel->shared.sort, nparticipants);
+	gs_shared_reset(parallel->shared.sort, by_job ? GS_SHARE_JOB : GS_SHARE_NOTHING, true,
 					by_job ? ncolumns : 0);
 	pfree(columns);
 }
@@ -337,9 +321,9 @@ gs_index_parallel_begin(Relation heap, Relation index, IndexInfo *info, double e
 	{
 		init_build(parallel, info, expected_rows, memory_kb);
 		init_sort(parallel, expected_rows);
-		gs_sort_gather_init(parallel->gather, parallel->context->nworkers + 1,
+		gs_sort_gather_init(parallel->shared.gather, parallel->context->nworkers + 1,
 							parallel->context->seg);
-		gs_index_ranges_init(parallel->ranges);
+		gs_index_ranges_init(parallel->shared.ranges);
 		table_parallelscan_initialize(heap, parallel->scan, parallel->snapshot);
 		LaunchParallelWorkers(parallel->context);
 	}
@@ -353,7 +337,7 @@ gs_index_parallel_begin(Relation heap, Relation index, IndexInfo *info, double e
 static void
 wait_for_workers(GsIndexParallel *parallel)
 {
-	SharedBuild *build = parallel->build;
+	SharedBuild *build = parallel->shared.build;
 	int			ndone;
 
 	/* ERROR if a worker failed to start, instead of waiting forever */
@@ -378,7 +362,8 @@ choose_ranges(const GsIndexParallel *parallel, GsIndexSort *sort, BlockNumber np
 	const int	nranges = parallel->context->nworkers_launched + 1;
 
 	return gpusort_enable_parallel_index_write && npages >= nranges * LEAST_RANGE_PAGES &&
-		gs_index_sort_begin_range(sort, 0, nranges, parallel->build->memory_kb) ? nranges : 1;
+		gs_index_sort_begin_range(sort, 0, nranges, parallel->shared.build->memory_kb) ?
+		nranges : 1;
 }
 
 /*
@@ -388,8 +373,8 @@ choose_ranges(const GsIndexParallel *parallel, GsIndexSort *sort, BlockNumber np
 static bool
 begin_output(GsIndexParallel *parallel, GsIndexSort *sort, int merge_kb)
 {
-	SharedBuild *build = parallel->build;
-	const BlockNumber npages = (gs_sort_gather_run_bytes(parallel->gather) +
+	SharedBuild *build = parallel->shared.build;
+	const BlockNumber npages = (gs_sort_gather_run_bytes(parallel->shared.gather) +
 								gs_index_sort_bytes_on_device(sort)) / BLCKSZ;
 	int			nranges = 1;
 	bool		merged = true;
@@ -412,7 +397,7 @@ begin_output(GsIndexParallel *parallel, GsIndexSort *sort, int merge_kb)
 		if (merged && nranges == 1)
 			gs_index_sort_begin_merge(sort, merge_kb);
 	}
-	gs_index_ranges_open(parallel->ranges, parallel->index, nranges, npages,
+	gs_index_ranges_open(parallel->shared.ranges, parallel->index, nranges, npages,
 						 gs_index_sort_count(sort));
 	return merged;
 }
@@ -420,17 +405,17 @@ begin_output(GsIndexParallel *parallel, GsIndexSort *sort, int merge_kb)
 GsIndexSort *
 gs_index_parallel_sort(GsIndexParallel *parallel, IndexInfo *info, int merge_kb, double *ntuples)
 {
-	SharedBuild *build = parallel->build;
+	SharedBuild *build = parallel->shared.build;
 	GsIndexSort *sort;
 
-	sort = gs_index_sort_begin_shared(parallel->index, build->expected_rows, build->memory_kb,
-									  parallel->sort, parallel->gather);
+	sort = gs_index_sort_begin(parallel->index, build->expected_rows, build->memory_kb, false,
+							   parallel->shared.sort, parallel->shared.gather);
 	(void) scan_and_sort(sort, build, parallel->heap, parallel->index, info, parallel->scan);
 	wait_for_workers(parallel);
 	*ntuples = build->ntuples;
 	info->ii_BrokenHotChain = build->corrupt_hot_chain;
 	if (build->entries_lost)
-		gs_index_ranges_open(parallel->ranges, parallel->index, 1, 0, 0);
+		gs_index_ranges_open(parallel->shared.ranges, parallel->index, 1, 0, 0);
 	else if (begin_output(parallel, sort, merge_kb))
 		return sort;
 	gs_index_sort_end(sort);
@@ -440,60 +425,54 @@ gs_index_parallel_sort(GsIndexParallel *parallel, IndexInfo *info, int merge_kb,
 bool
 gs_index_parallel_has_ranges(const GsIndexParallel *parallel)
 {
-	return gs_index_ranges_count(parallel->ranges) > 1;
+	return gs_index_ranges_count(parallel->shared.ranges) > 1;
 }
 
 /* Raises an ERROR if ranges do not follow each other, though each may be in order. */
 static void
 check_ends(const GsIndexParallel *parallel)
 {
-	const int	gap = gs_index_ranges_find_gap(parallel->ranges);
+	const int	gap = gs_index_ranges_find_gap(parallel->shared.ranges);
 
 	if (gap > 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("sort returned rows in wrong order"),
-				 errdetail("Process %d of %d has a first row for index \"%s\" that does not follow the last row of the previous process.",
-						   gap + 1, gs_index_ranges_count(parallel->ranges),
+				 errdetail("Process %d of %d has a first row for index \"%s\" that does not "
+						   "follow the last row of the previous process.",
+						   gap + 1, gs_index_ranges_count(parallel->shared.ranges),
 						   RelationGetRelationName(parallel->index)),
-				 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
+				 gs_errhint_bug("enable_create_index", "build the index")));
 }
 
 /* Do the ranges together have all entries, in order, if each is in order? */
 static bool
 are_complete(const GsIndexParallel *parallel, const GsIndexSort *sort)
 {
-	return gs_index_ranges_rows(parallel->ranges) == gs_index_sort_count(sort) &&
-		gs_index_ranges_find_gap(parallel->ranges) == 0;
+	return gs_index_ranges_rows(parallel->shared.ranges) == gs_index_sort_count(sort) &&
+		gs_index_ranges_find_gap(parallel->shared.ranges) == 0;
 }
 
 bool
 gs_index_parallel_write(GsIndexParallel *parallel, const IndexInfo *info, GsIndexSort *sort)
 {
 	const GsIndexRange range = {
-		.ranges = parallel->ranges,
+		.ranges = parallel->shared.ranges,
 		.number = 0,
-		.files = gs_sort_gather_file_set(parallel->gather)
+		.files = gs_sort_gather_file_set(parallel->shared.gather)
 	};
-	bool		all_written;
 
-	elog(DEBUG1, "%d processes write index \"%s\"", gs_index_ranges_count(parallel->ranges),
+	elog(DEBUG1, "%d processes write index \"%s\"", gs_index_ranges_count(parallel->shared.ranges),
 		 RelationGetRelationName(parallel->index));
-	(void) gs_index_write(parallel->heap, parallel->index, info, sort, &range);
-	all_written = gs_index_ranges_wait_for_all(parallel->ranges);
-	if (gs_index_ranges_are_given_up(parallel->ranges))
+	(void) gs_index_tuples_write(parallel->heap, parallel->index, info, sort, &range);
+	gs_index_ranges_wait_for_all(parallel->shared.ranges);
+	if (gs_index_ranges_are_given_up(parallel->shared.ranges))
 		return false;
-	if (!all_written)
-	{
-		WaitForParallelWorkersToFinish(parallel->context);	/* raises the ERROR of one of them */
-		elog(ERROR, "a process could not write its range of index \"%s\"",
-			 RelationGetRelationName(parallel->index));
-	}
 	if (gs_index_sort_may_be_wrong(sort) && !are_complete(parallel, sort))
 		return false;
-	gs_index_sort_check_count(sort, gs_index_ranges_rows(parallel->ranges));
+	gs_index_sort_check_count(sort, gs_index_ranges_rows(parallel->shared.ranges));
 	check_ends(parallel);
-	gs_index_write_upper(parallel->heap, parallel->index, &range);
+	gs_index_pages_write_upper(parallel->heap, parallel->index, range.ranges, range.files);
 	return true;
 }
 
@@ -504,7 +483,7 @@ gs_index_parallel_end(GsIndexParallel *parallel)
 
 	WaitForParallelWorkersToFinish(context);
 	for (int i = 0; i < context->nworkers_launched; i++)
-		InstrAccumParallelQuery(&parallel->buffer_usage[i], &parallel->wal_usage[i]);
+		InstrAccumParallelQuery(&parallel->shared.buffer_usage[i], &parallel->shared.wal_usage[i]);
 	if (IsMVCCSnapshot(parallel->snapshot))
 		UnregisterSnapshot(parallel->snapshot);
 	DestroyParallelContext(context);

@@ -41,7 +41,7 @@ extern bool gs_index_parallel_has_ranges(const GsIndexParallel *parallel);
 
 /*
  * Writes the leader's range of the index, and the levels above all ranges.  False as
- * gs_index_write().
+ * gs_index_tuples_write().
  */
 extern bool gs_index_parallel_write(GsIndexParallel *parallel, const IndexInfo *info,
 									GsIndexSort *sort);

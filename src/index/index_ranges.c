@@ -3,19 +3,12 @@
  * index_ranges.c
  *	  What the writers of an index that several processes write know of each other.
  *
- * Blocks are given out in chunks, so that most leaf pages of a range are next to each other on
- * disk.  Chunks become smaller toward the end of a range, so that few blocks are left over:
+ * Blocks are given out in chunks, so that most leaf pages of a range are adjacent on disk:
  *
  *	  block  0		   1 .. 8	 9 .. 16   17 .. 24	 25 .. 32  33 .. 40
  *			 metapage | range 0 | range 1 | range 2 | range 1 | range 0 | ...
  *
- * What a range does not use of its last chunk is for the pages above the leaves.  Of that,
- * what is left remains empty pages, which VACUUM finds.
- *
- * Pages are written to blocks that exist.  Whoever takes a chunk beyond the end of the file extends
- * it, and further than necessary: an extension has to wait for the writes of all others, and they
- * for it.  33 processes write 96 M entries (263,000 pages) in 0.92 s; if each chunk extended the
- * file, in 1.25 s (64 cores of an Intel Xeon, tmpfs, Linux 6.18, medians of 10 and 7, 2026-11-26).
+ * README.md says how many blocks a chunk has, and where the file is extended.
  *
  *-------------------------------------------------------------------------
  */
@@ -46,7 +39,9 @@
 
 /*
  * An extension adds at most this part of the file, and at most CHUNK_PART of what is still
- * expected.
+ * expected.  It has to wait for the writes of all others, and they for it: 33 processes write
+ * 96 M entries in 0.92 s, and in 1.25 s if each chunk extends the file (64 cores of a Xeon, tmpfs,
+ * 2026-11-26).
  */
 #define EXTENSION_PART	100
 
@@ -79,8 +74,7 @@ struct GsIndexRanges
 
 	slock_t		mutex;			/* protects the following fields until all have left */
 	int			nranges;		/* 0: not decided */
-	int			nleft;			/* participants that have written their pages, failed or given up */
-	int			first_failed;	/* the first range that failed; nranges: none has */
+	int			nleft;			/* participants that have written their pages or given up */
 	bool		given_up;		/* one of them has rows in wrong order */
 	Range		ranges[FLEXIBLE_ARRAY_MEMBER];
 };
@@ -129,7 +123,7 @@ gs_index_ranges_open(GsIndexRanges *ranges, Relation index, int nranges, BlockNu
 			ranges->ranges[i] = (Range) {.last = InvalidBlockNumber,.nblocks = ranges->first_chunk};
 	}
 	SpinLockAcquire(&ranges->mutex);
-	ranges->nranges = ranges->first_failed = nranges;
+	ranges->nranges = nranges;
 	SpinLockRelease(&ranges->mutex);
 	ConditionVariableBroadcast(&ranges->changed);
 }
@@ -337,40 +331,21 @@ gs_index_ranges_wait_for_last(GsIndexRanges *ranges, int range)
 	return wait_for(ranges, has_last, range);
 }
 
-bool
+void
 gs_index_ranges_wait_for_all(GsIndexRanges *ranges)
 {
 	(void) wait_for(ranges, have_left, 0);
-	return ranges->first_failed == ranges->nranges;
-}
-
-/* Leaves without the last pages of a range. */
-static void
-leave_early(GsIndexRanges *ranges, int range, bool failed)
-{
-	SpinLockAcquire(&ranges->mutex);
-	if (failed)
-		ranges->first_failed = Min(ranges->first_failed, range);
-	else
-		ranges->given_up = true;
-	ranges->nleft++;
-	ranges->ranges[range].last = BTREE_METAPAGE + 1;	/* any block will do for whoever waits */
-	SpinLockRelease(&ranges->mutex);
-	ConditionVariableBroadcast(&ranges->changed);
-}
-
-bool
-gs_index_ranges_fail(GsIndexRanges *ranges, int range)
-{
-	leave_early(ranges, range, true);
-	(void) gs_index_ranges_wait_for_all(ranges);
-	return ranges->first_failed == range && !ranges->given_up;
 }
 
 void
 gs_index_ranges_give_up(GsIndexRanges *ranges, int range)
 {
-	leave_early(ranges, range, false);
+	SpinLockAcquire(&ranges->mutex);
+	ranges->given_up = true;
+	ranges->nleft++;
+	ranges->ranges[range].last = BTREE_METAPAGE + 1;	/* any block will do for whoever waits */
+	SpinLockRelease(&ranges->mutex);
+	ConditionVariableBroadcast(&ranges->changed);
 }
 
 bool

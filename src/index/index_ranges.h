@@ -6,9 +6,9 @@
  * In shared memory.  Participant n of a parallel build writes the leaf pages of range n; the
  * leader is participant 0, and writes the levels above in the end.
  *
- *	  leader	init open	  { take_blocks } [ set_rows end_range leave | fail | give_up ] wait_for_all
- *				are_given_up find_gap { take_unused } sync
- *	  worker	wait_for_open { take_blocks } [ set_rows end_range leave | fail | give_up ]
+ *	  leader	init open [ { take_blocks } ( set_rows end_range leave | give_up ) wait_for_all
+ *				are_given_up find_gap { take_unused } sync ]
+ *	  worker	wait_for_open [ { take_blocks } ( set_rows end_range leave | give_up ) ]
  *
  * The functions that wait can be interrupted.
  *
@@ -31,8 +31,7 @@ extern void gs_index_ranges_init(GsIndexRanges *ranges);
  * index will have nrows, and not more than about npages, and each range gets its first blocks.
  */
 extern void gs_index_ranges_open(GsIndexRanges *ranges, Relation index, int nranges,
-								 BlockNumber npages,
-								 uint64 nrows);
+								 BlockNumber npages, uint64 nrows);
 
 /* Waits for that.  Returns the number of ranges. */
 extern int	gs_index_ranges_wait_for_open(GsIndexRanges *ranges);
@@ -83,20 +82,13 @@ extern void gs_index_ranges_set_rows(GsIndexRanges *ranges, int range, const Ite
 extern void gs_index_ranges_leave(GsIndexRanges *ranges);
 
 /*
- * The pages of a range cannot be written; this counts as leaving.  Waits until all have left, as
- * they may find an ERROR that comes first.  Returns whether the process of this range must raise
- * its ERROR.
- */
-extern bool gs_index_ranges_fail(GsIndexRanges *ranges, int range);
-
-/*
  * The rows of a range are in wrong order, so that the index has to be built again; this counts as
- * leaving, too.
+ * leaving.
  */
 extern void gs_index_ranges_give_up(GsIndexRanges *ranges, int range);
 
-/* Waits until all participants have left.  False: one of them has failed. */
-extern bool gs_index_ranges_wait_for_all(GsIndexRanges *ranges);
+/* Waits until all participants have left. */
+extern void gs_index_ranges_wait_for_all(GsIndexRanges *ranges);
 
 /* Has a range been given up?  All know after they have waited. */
 extern bool gs_index_ranges_are_given_up(const GsIndexRanges *ranges);

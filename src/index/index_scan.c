@@ -3,24 +3,18 @@
  * index_scan.c
  *	  Scans the table of an index that is built.
  *
- * The table is scanned as for every index build: table_index_build_scan() handles
- * visibility, HOT chains, expressions and predicates, and calls back for each entry.
+ * table_index_build_scan() handles visibility, HOT chains, expressions and predicates, and calls
+ * back for each entry.  That takes 100 ns a row, most of it to determine for each tuple what is
+ * true of its whole page.  So when it has returned the first tuple of a page, the rest is read
+ * here, and the following pages, as far as README.md says ("Scan and sort").
  *
- * That takes 100 ns a row, most of it to determine for each tuple what is true of
- * its whole page.  If all tuples of a page are live, or the snapshot of the scan has
- * determined which are visible, and the index has only plain columns, the rest of
- * the page is read here as soon as the scan has returned its first tuple.  The same
- * goes for the following pages, as long as they are like that.  Then the scan
- * continues.
+ * Entries with equal keys must come in the order of their TIDs.  A scan from the first block on
+ * returns them block by block, but within a block an entry of a HOT chain has the TID of the root
+ * of the chain.  So the rows of such a block are collected and put in order first.
  *
- * Entries with equal keys must come in the order of their TIDs.  A scan from the
- * first block on returns them block by block, but within a block an entry of a HOT
- * chain has the TID of the root of the chain.  So the rows of such a block are
- * collected and put in order first.
- *
- * Values stored out of line are fetched when they come, because an index never
- * contains pointers to them, and their target may be gone when the rows are
- * returned.  Values of an expression that are too long for a btree are compressed.
+ * Values stored out of line are fetched when they come, because an index never contains pointers to
+ * them, and their target may be gone when the rows are returned.  Values of an expression that are
+ * too long for a btree are compressed.
  *
  *-------------------------------------------------------------------------
  */
@@ -185,9 +179,8 @@ fetch_value(EntryScan *scan, Datum value)
 }
 
 /*
- * Replaces the values of the row in the slot by the compressed ones of its index
- * tuple.  If no tuple can be formed it is an ERROR, as early as in PostgreSQL's own
- * builds.
+ * Replaces the values of the row in the slot by the compressed ones of its index tuple.  If no
+ * tuple can be formed it is an ERROR, as early as in PostgreSQL's own builds.
  */
 static pg_noinline void
 compress_values(EntryScan *scan)
@@ -290,10 +283,10 @@ static bool
 list_remaining(EntryScan *scan)
 {
 	HeapScanDesc heap = scan->heap;
+	const OffsetNumber current = ItemPointerGetOffsetNumber(&heap->rs_ctup.t_self);
 
 	if (!gs_is_pagemode(heap))
-		return list_live_tuples(scan, heap->rs_cbuf,
-								OffsetNumberNext(ItemPointerGetOffsetNumber(&heap->rs_ctup.t_self)));
+		return list_live_tuples(scan, heap->rs_cbuf, OffsetNumberNext(current));
 	scan->noffsets = 0;
 	for (int i = heap->rs_cindex + 1; i < heap->rs_ntuples; i++)
 		scan->offsets[scan->noffsets++] = heap->rs_vistuples[i];

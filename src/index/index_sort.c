@@ -3,12 +3,11 @@
  * index_sort.c
  *	  Sorts the entries of a btree that is built.
  *
- * An entry is sorted as a row (index_row.h).  Entries with equal keys must come in
- * the order of their heap TIDs.  The sort is stable, so that is true if they are
- * added in that order (index_scan.c).  The TID as a sort key would cost a third of the
- * keys' memory, and for an index with few distinct keys two passes of a radix sort.
- * It is a key only if several processes scan the heap (index_parallel.c), because
- * blocks then come in no order.
+ * An entry is sorted as a row (index_row.h).  Entries with equal keys must come in the order of
+ * their heap TIDs.  The sort is stable, so that is true if they are added in that order
+ * (index_scan.c).  The TID as a sort key would cost a third of the keys' memory, and for an index
+ * with few distinct keys two passes of a radix sort.  It is a key only if several processes scan
+ * the heap (index_parallel.c), because blocks then come in no order.
  *
  *-------------------------------------------------------------------------
  */
@@ -116,7 +115,7 @@ gs_index_sort_columns(Relation index, int *nkeys)
 }
 
 char *
-gs_index_sort_why_not(Relation index)
+gs_index_sort_why_not(Relation index, double nrows)
 {
 	int			ncolumns;
 	GsSortColumn *columns = gs_index_sort_columns(index, &ncolumns);
@@ -128,7 +127,12 @@ gs_index_sort_why_not(Relation index)
 			return psprintf("sort column %d: the operator has the order of another operator family",
 							i + 1);
 	}
-	return gs_key_columns_can_encode(columns, ncolumns, &reason) ? NULL : reason;
+	if (!gs_key_columns_can_encode(columns, ncolumns, &reason))
+		return reason;
+	if (nrows < gpusort_min_rows && !gpusort_force)
+		return psprintf("the estimated number of rows, %.0f, is less than gpusort.min_rows (%d)",
+						nrows, gpusort_min_rows);
+	return NULL;
 }
 
 /* The row type. */
@@ -153,9 +157,9 @@ participant_number(void)
 	return ParallelWorkerNumber + 1;
 }
 
-static GsIndexSort *
-begin(Relation index, double expected_rows, int memory_kb, bool careful, GsShared *shared,
-	  GsSortGather *gather)
+GsIndexSort *
+gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, bool careful,
+					GsShared *shared, GsSortGather *gather)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort index",
 												  ALLOCSET_SMALL_SIZES);
@@ -194,20 +198,6 @@ begin(Relation index, double expected_rows, int memory_kb, bool careful, GsShare
 	return sort;
 }
 
-GsIndexSort *
-gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, bool careful)
-{
-	return begin(index, expected_rows, memory_kb, careful, NULL, NULL);
-}
-
-GsIndexSort *
-gs_index_sort_begin_shared(Relation index, double expected_rows_each, int memory_kb,
-						   GsShared *shared,
-						   GsSortGather *gather)
-{
-	return begin(index, expected_rows_each, memory_kb, false, shared, gather);
-}
-
 /*
  * The engine failed and lost the entries.  Only an ERROR could stop the scan early,
  * so further entries are ignored.
@@ -242,7 +232,10 @@ gs_index_sort_scan(GsIndexSort *sort, Relation heap, Relation index, IndexInfo *
 				   ParallelTableScanDesc parallel, bool progress)
 {
 	const GsIndexScanTarget target = {
-		.emit = add_row,.arg = sort,.desc = sort->sort.spec.desc,.any_order = sort->sort.spec.nstable == 0
+		.emit = add_row,
+		.arg = sort,
+		.desc = sort->sort.spec.desc,
+		.any_order = sort->sort.spec.nstable == 0
 	};
 
 	return gs_index_scan(heap, index, info, parallel, progress, &target);
@@ -259,10 +252,7 @@ gs_index_sort_perform(GsIndexSort *sort)
 bool
 gs_index_sort_make_runs(GsIndexSort *sort)
 {
-	/*
-	 * workers make runs meanwhile, if they have any entries, which is as good as sure without a
-	 * device
-	 */
+	/* workers make runs if they have any entries, which is as good as sure without a device */
 	const bool	made = (!IsParallelWorker() && gs_store_is_on_device(&sort->sort.store)) ||
 		gs_sort_gather_emit(sort->gather, participant_number(), &sort->sort.store);
 
@@ -330,7 +320,7 @@ gs_index_sort_check_count(const GsIndexSort *sort, uint64 nreturned)
 				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("sort returned " UINT64_FORMAT " rows, expected " UINT64_FORMAT,
 						nreturned, gs_index_sort_count(sort)),
-				 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
+				 gs_errhint_bug("enable_create_index", "build the index")));
 }
 
 /* Gets the next row of a range; returns 1, or 0 after the last one. */
@@ -393,8 +383,16 @@ gs_index_sort_report_wrong_order(GsIndexSort *sort, Relation index)
 	ereport(LOG,
 			(errmsg("entries of index \"%s\" were sorted in wrong order and are sorted again",
 					RelationGetRelationName(index)),
-			 errdetail("The sort keys of a column do not have the order of its comparison function, or a device has returned wrong rows.")));
+			 errdetail("The sort keys of a column do not have the order of its comparison "
+					   "function, or a device has returned wrong rows.")));
 	gs_sort_stats_end(&sort->sort);
+}
+
+char *
+gs_index_sort_name(Relation index)
+{
+	return quote_qualified_identifier(get_namespace_name(RelationGetNamespace(index)),
+									  RelationGetRelationName(index));
 }
 
 void
@@ -405,8 +403,7 @@ gs_index_sort_report(GsIndexSort *sort, Relation index)
 	gs_sort_stats_end(&sort->sort);
 	gs_stats_add(GS_STAT_BUILDS_CPU + (gs_sort_sorter(state) - GS_SORTER_CPU), 1);
 	if (gs_sort_is_slow(state))
-		gs_sort_log_duration(state, quote_qualified_identifier(get_namespace_name(RelationGetNamespace(index)),
-															   RelationGetRelationName(index)));
+		gs_sort_log_duration(state, gs_index_sort_name(index));
 }
 
 void

@@ -4,8 +4,9 @@
  *	  Sorts the entries of a btree that is built.
  *
  *	  serial	begin { scan } perform { next_rows } end
- *	  leader	begin_shared { scan } perform make_runs [ adopt [ begin_range | begin_merge ] ] { next_rows } end
- *	  worker	begin_shared { scan } perform make_runs [ open_reader ]
+ *	  leader	begin { scan } perform make_runs [ adopt [ begin_range | begin_merge ] ]
+ *				{ next_rows } end
+ *	  worker	begin { scan } perform make_runs [ open_reader ]
  *				[ ( adopt | begin_reading ) begin_range { next_rows } ] end
  *
  * next_beyond may follow next_rows.
@@ -32,23 +33,16 @@ typedef struct GsIndexSort GsIndexSort;
 /* The sort columns of an index, followed by the heap TID, which *nkeys does not count. */
 extern GsSortColumn *gs_index_sort_columns(Relation index, int *nkeys);
 
-/* Why gpusort cannot sort the entries of an index; NULL: it can. */
-extern char *gs_index_sort_why_not(Relation index);
+/* Why PostgreSQL sorts nrows rows by the key columns of an index; NULL: gpusort does. */
+extern char *gs_index_sort_why_not(Relation index, double nrows);
 
 /*
  * Creates a memory context below the current one.  careful: uses no device, and verifies the order
- * itself where keys are approximate.
+ * itself where keys are approximate.  shared, gather: those of several sorts, which may share one
+ * job, and whose runs all of them can read; NULL: this is the only one.
  */
 extern GsIndexSort *gs_index_sort_begin(Relation index, double expected_rows, int memory_kb,
-										bool careful);
-
-/*
- * Begins one of several sorts, which may share one job, in a memory context below the current one.
- * It is not careful.  gather: the files of their runs.
- */
-extern GsIndexSort *gs_index_sort_begin_shared(Relation index, double expected_rows_each,
-											   int memory_kb,
-											   GsShared *shared, GsSortGather *gather);
+										bool careful, GsShared *shared, GsSortGather *gather);
 
 /* Adds the entries of the table, or of a share of it, like gs_index_scan(). */
 extern double gs_index_sort_scan(GsIndexSort *sort, Relation heap, Relation index, IndexInfo *info,
@@ -111,6 +105,9 @@ extern uint64 gs_index_sort_bytes_on_device(const GsIndexSort *sort);
 
 /* Raises an ERROR if the participants together have not returned all entries. */
 extern void gs_index_sort_check_count(const GsIndexSort *sort, uint64 nreturned);
+
+/* The qualified name of an index, for a log line of its sort. */
+extern char *gs_index_sort_name(Relation index);
 
 /* The index was written: counts the build, and logs it if it took long. */
 extern void gs_index_sort_report(GsIndexSort *sort, Relation index);

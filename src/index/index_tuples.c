@@ -1,43 +1,37 @@
 /*-------------------------------------------------------------------------
  *
  * index_tuples.c
- *	  Forms the tuples of the leaf pages of a btree, from rows in order.
+ *	  Writes the leaf pages of a btree from rows in order.
  *
- * The index tuple of each row is formed at its place on the page (index_pages.c), and
- * compared with the previous one by the comparators of the index.  That checks the
- * order, and finds duplicates of a unique index.  Then the tuple stays there, unless it
- * is equal and becomes part of a posting list.  A wrong order is an ERROR, unless keys
- * that are only approximate can be the reason.
+ * The index tuple of each row is formed at its place on the page (index_pages.c), and compared with
+ * the previous one by the comparators of the index.  That checks the order, and finds duplicates of
+ * a unique index.  Then the tuple stays there, unless it is equal and becomes part of a posting
+ * list.
  *
- * Equal tuples are collected in one tuple with a posting list of their heap TIDs.
- * The first of them is on its page already, as if it stayed alone.  It is replaced
- * when the list is complete.  If the page before had had no space for it, it would
- * have none for the longer tuple, so the pages are the same as if it had waited:
+ * Equal tuples are collected in one tuple with a posting list of their heap TIDs.  The first of
+ * them is on its page already, as if it stayed alone.  It is replaced when the list is complete.
+ * If the page before had had no space for it, it would have none for the longer tuple, so the pages
+ * are the same as if it had waited:
  *
  *		page	  | a | b |			  b is equal to the next b
  *		list			 TID of b, TID of b, TID of b
  *		page	  | a | b: TIDs | c |	when c comes
  *
- * PostgreSQL finds duplicates while it sorts, before it finds a tuple that is too
- * long for a page.  So a tuple that is too long for a page of a unique index is
- * kept, and reported only when all following tuples have been compared; if several
- * processes write ranges, when all have ended theirs.
- *
- * The first tuple of the next range ends the pages of a range (index_pages.c), and
- * is compared with the last tuple.  The leader checks that the next range begins
- * with it (index_ranges.h).  Compared with the last tuple are also, in a unique index, all tuples
- * that are equal to it, as of several equal tuples any two may be the live ones:
+ * The first tuple of the next range ends the pages of a range (index_pages.c), and is compared with
+ * the last tuple.  The leader checks that the next range begins with it (index_ranges.h).  In a
+ * unique index the last tuple is compared with all tuples that are equal to it, as any two of these
+ * may be the live ones:
  *
  *		range 0	  | a | b, live |		range 1	  | b, dead | b, live | c |
  *
- * Posting lists must have the same contents as PostgreSQL's: MAX_POSTING_BYTES is a
- * rule of its nbtsort.c, is_added_to_posting() one of its nbtdedup.c, which give the
- * reasons.
+ * Posting lists must have the same contents as PostgreSQL's: MAX_POSTING_BYTES is a rule of its
+ * nbtsort.c, is_added_to_posting() one of its nbtdedup.c, which give the reasons.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "guc.h"
 #include "index/index_compare.h"
 #include "index/index_pages.h"
 #include "index/index_row.h"
@@ -60,7 +54,7 @@
 /* The interval of progress reports and memory resets, in tuples: a power of two. */
 #define TUPLES_A_ROUND		256
 
-struct GsIndexLeafBuilder
+typedef struct LeafBuilder
 {
 	Relation	heap;
 	Relation	index;
@@ -74,21 +68,20 @@ struct GsIndexLeafBuilder
 	GsIndexPages *pages;
 	TupleDesc	desc;			/* the index's */
 
-	IndexTuple	last;			/* the previous tuple, or the one with its posting list, on its page */
+	IndexTuple	last;			/* the previous one, or that of its posting list, on its page */
 	ItemPointerData *tids;		/* the posting list */
 	int			ntids;			/* 0: there is no posting list yet */
 	bool		last_alive;		/* is the previous tuple live? */
 	bool		any_alive;		/* is one of those with the same key live? */
 	int64		ntuples;		/* added so far */
 	int64		nreported;		/* of these, as progress */
-	IndexTuple	too_long;		/* the first that is too long for a page; then no page is filled */
 	const GsIndexRange *range;	/* NULL: the whole index */
 	IndexTuple	next;			/* the first tuple of the next range */
 	ItemPointerData first;		/* of this one; invalid: it is empty */
 
 	MemoryContext context;
 	MemoryContext scratch;		/* reset every TUPLES_A_ROUND tuples */
-};
+} LeafBuilder;
 
 /* ------------------------------------------------------------------- order */
 
@@ -122,7 +115,7 @@ may_be_wrong_by_icu(Relation index)
  * may be right; then it is a WARNING, because PostgreSQL would build the index, too.
  */
 static pg_noinline void
-report_wrong_order(GsIndexLeafBuilder *builder)
+report_wrong_order(LeafBuilder *builder)
 {
 	const bool	of_icu = !builder->may_be_wrong && may_be_wrong_by_icu(builder->index);
 	const bool	foreign = has_foreign_function(builder->index);
@@ -134,18 +127,21 @@ report_wrong_order(GsIndexLeafBuilder *builder)
 	ereport(of_icu ? WARNING : ERROR,
 			(errcode(of_icu ? ERRCODE_WARNING : ERRCODE_INTERNAL_ERROR),
 			 errmsg("sort returned rows in wrong order"),
-			 errdetail("Index tuple " INT64_FORMAT " does not sort after the previous one in index \"%s\".",
+			 errdetail("Index tuple " INT64_FORMAT " does not sort after the previous one in index "
+					   "\"%s\".",
 					   builder->ntuples + 1, RelationGetRelationName(builder->index)),
 			 of_icu ?
-			 errhint("ICU contradicts itself: its sort keys and its comparison disagree for some texts of a collation of the index.") :
+			 errhint("ICU contradicts itself: its sort keys and its comparison disagree for some "
+					 "texts of a collation of the index.") :
 			 foreign ?
-			 errhint("A comparison function of the index may contradict itself; otherwise this is a bug in gpusort.") :
-			 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
+			 errhint("A comparison function of the index may contradict itself; otherwise this is "
+					 "a bug in gpusort.") :
+			 gs_errhint_bug("enable_create_index", "build the index")));
 }
 
 /* Reports two live tuples with the same key, as PostgreSQL's sort does. */
 static void
-report_duplicate(GsIndexLeafBuilder *builder, IndexTuple tuple)
+report_duplicate(LeafBuilder *builder, IndexTuple tuple)
 {
 	Datum		values[INDEX_MAX_KEYS];
 	bool		nulls[INDEX_MAX_KEYS];
@@ -164,21 +160,21 @@ report_duplicate(GsIndexLeafBuilder *builder, IndexTuple tuple)
 
 /* The heap TID of the previous tuple. */
 static inline ItemPointer
-last_tid(GsIndexLeafBuilder *builder)
+last_tid(LeafBuilder *builder)
 {
 	return builder->ntids > 0 ? &builder->tids[builder->ntids - 1] : &builder->last->t_tid;
 }
 
 /* Is a tuple with an equal key a duplicate, if both are live? */
 static inline bool
-may_be_duplicate(GsIndexLeafBuilder *builder, IndexTuple tuple)
+may_be_duplicate(LeafBuilder *builder, IndexTuple tuple)
 {
 	return builder->nulls_not_distinct || !gs_index_compare_has_null(builder->compare, tuple);
 }
 
 /* Compares a tuple with the previous one.  Returns whether the keys are equal. */
 static inline bool
-check_tuple(GsIndexLeafBuilder *builder, IndexTuple tuple, bool alive)
+check_tuple(LeafBuilder *builder, IndexTuple tuple, bool alive)
 {
 	int			order = gs_index_compare_entries(builder->compare, builder->last, tuple);
 
@@ -210,7 +206,7 @@ are_same(IndexTuple a, IndexTuple b)
 
 /* Are they the same, except for how a value is stored? */
 static inline bool
-have_same_image(const GsIndexLeafBuilder *builder, IndexTuple a, IndexTuple b)
+have_same_image(const LeafBuilder *builder, IndexTuple a, IndexTuple b)
 {
 	return are_same(a, b) || _bt_keep_natts_fast(builder->index, a, b) >
 		IndexRelationGetNumberOfKeyAttributes(builder->index);
@@ -218,17 +214,17 @@ have_same_image(const GsIndexLeafBuilder *builder, IndexTuple a, IndexTuple b)
 
 /* Is an equal tuple added to the posting list of the previous one? */
 static inline bool
-is_added_to_posting(const GsIndexLeafBuilder *builder, IndexTuple tuple)
+is_added_to_posting(const LeafBuilder *builder, IndexTuple tuple)
 {
 	const int	ntids = Max(builder->ntids, 1) + 1;
+	const Size	nbytes = IndexTupleSize(builder->last) + ntids * sizeof(ItemPointerData);
 
-	return builder->deduplicate &&
-		MAXALIGN(IndexTupleSize(builder->last) + ntids * sizeof(ItemPointerData)) <= MAX_POSTING_BYTES &&
+	return builder->deduplicate && MAXALIGN(nbytes) <= MAX_POSTING_BYTES &&
 		have_same_image(builder, builder->last, tuple);
 }
 
 static inline void
-add_to_posting(GsIndexLeafBuilder *builder, IndexTuple tuple)
+add_to_posting(LeafBuilder *builder, IndexTuple tuple)
 {
 	if (builder->ntids == 0)
 		builder->tids[builder->ntids++] = builder->last->t_tid;
@@ -237,7 +233,7 @@ add_to_posting(GsIndexLeafBuilder *builder, IndexTuple tuple)
 
 /* Puts the posting list, if there is one, on the page. */
 static inline void
-finish_posting_list(GsIndexLeafBuilder *builder)
+finish_posting_list(LeafBuilder *builder)
 {
 	if (builder->ntids > 0)
 		(void) gs_index_pages_replace_last(builder->pages,
@@ -246,16 +242,16 @@ finish_posting_list(GsIndexLeafBuilder *builder)
 	builder->ntids = 0;
 }
 
-/* ------------------------------------------------------------ the interface */
+/* ------------------------------------------------------------ the builder */
 
-GsIndexLeafBuilder *
-gs_index_tuples_begin(Relation heap, Relation index, const IndexInfo *info, bool may_be_wrong,
-					  const GsIndexRange *range)
+static LeafBuilder *
+begin(Relation heap, Relation index, const IndexInfo *info, bool may_be_wrong,
+	  const GsIndexRange *range)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gpusort index build",
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
-	GsIndexLeafBuilder *builder = palloc0(sizeof(GsIndexLeafBuilder));
+	LeafBuilder *builder = palloc0(sizeof(LeafBuilder));
 	const bool	allequalimage = _bt_allequalimage(index, !IsParallelWorker());
 
 	builder->heap = heap;
@@ -278,7 +274,7 @@ gs_index_tuples_begin(Relation heap, Relation index, const IndexInfo *info, bool
 }
 
 static void
-finish_round(GsIndexLeafBuilder *builder)
+finish_round(LeafBuilder *builder)
 {
 	int64		done = builder->ntuples;
 
@@ -294,7 +290,7 @@ finish_round(GsIndexLeafBuilder *builder)
 
 /* Forms a tuple some of whose values may have to be compressed. */
 static IndexTuple
-form_long_tuple(GsIndexLeafBuilder *builder, MinimalTuple row)
+form_long_tuple(LeafBuilder *builder, MinimalTuple row)
 {
 	Datum		values[INDEX_MAX_KEYS];
 	bool		nulls[INDEX_MAX_KEYS];
@@ -308,7 +304,7 @@ form_long_tuple(GsIndexLeafBuilder *builder, MinimalTuple row)
 
 /* Forms the tuple of a row, at its place on the page if possible and not `separate`. */
 static inline IndexTuple
-form_tuple(GsIndexLeafBuilder *builder, MinimalTuple row, bool separate)
+form_tuple(LeafBuilder *builder, MinimalTuple row, bool separate)
 {
 	IndexTuple	tuple;
 
@@ -327,24 +323,15 @@ form_tuple(GsIndexLeafBuilder *builder, MinimalTuple row, bool separate)
 	return tuple;
 }
 
-/* Keeps a tuple that is too long for a page, for the comparison with the next one. */
-static pg_noinline void
-keep_too_long(GsIndexLeafBuilder *builder, IndexTuple tuple)
-{
-	if (builder->too_long == NULL)
-	{
-		builder->too_long = MemoryContextAlloc(builder->context, IndexTupleSize(tuple));
-		memcpy(builder->too_long, tuple, IndexTupleSize(tuple));
-		builder->last = MemoryContextAlloc(builder->context, INDEX_SIZE_MASK + 1);
-	}
-	memcpy(builder->last, tuple, IndexTupleSize(tuple));
-}
-
-bool
-gs_index_tuples_add(GsIndexLeafBuilder *builder, MinimalTuple row)
+/*
+ * Adds the next row.  False: it, or a row of another range, is in wrong order, and that is no ERROR
+ * because it may be (may_be_wrong).
+ */
+static bool
+add_row(LeafBuilder *builder, MinimalTuple row)
 {
 	MemoryContext old = MemoryContextSwitchTo(builder->scratch);
-	IndexTuple	tuple = form_tuple(builder, row, builder->ntids > 0 || builder->too_long != NULL);
+	IndexTuple	tuple = form_tuple(builder, row, builder->ntids > 0);
 	bool		equal;
 	bool		alive;
 
@@ -366,11 +353,7 @@ gs_index_tuples_add(GsIndexLeafBuilder *builder, MinimalTuple row)
 	else
 	{
 		finish_posting_list(builder);
-		if (unlikely(builder->too_long != NULL ||
-					 (builder->unique && gs_index_pages_is_too_long(builder->pages, tuple))))
-			keep_too_long(builder, tuple);
-		else
-			builder->last = gs_index_pages_add(builder->pages, tuple);
+		builder->last = gs_index_pages_add(builder->pages, tuple);
 	}
 	builder->last_alive = alive;
 	if (unlikely(++builder->ntuples % TUPLES_A_ROUND == 0))
@@ -379,8 +362,12 @@ gs_index_tuples_add(GsIndexLeafBuilder *builder, MinimalTuple row)
 	return !builder->wrong_order;
 }
 
-bool
-gs_index_tuples_add_beyond(GsIndexLeafBuilder *builder, MinimalTuple row)
+/*
+ * Compares a row after the range with its last one, which the process of the next range does not
+ * have.  Returns whether the next row must be compared, too.
+ */
+static bool
+check_beyond(LeafBuilder *builder, MinimalTuple row)
 {
 	MemoryContext old;
 	IndexTuple	tuple;
@@ -395,19 +382,34 @@ gs_index_tuples_add_beyond(GsIndexLeafBuilder *builder, MinimalTuple row)
 	gs_index_row_get_tid(gs_index_row_last(row), &tuple->t_tid, &alive);
 	equal = check_tuple(builder, tuple, alive);
 	if (builder->next == NULL && !builder->wrong_order)
-	{
 		builder->next = memcpy(MemoryContextAlloc(builder->context, IndexTupleSize(tuple)),
 							   tuple, IndexTupleSize(tuple));
-		if (builder->unique && gs_index_pages_is_too_long(builder->pages, tuple))
-			keep_too_long(builder, tuple);
-	}
 	MemoryContextReset(builder->scratch);
 	MemoryContextSwitchTo(old);
 	return builder->unique && equal && may_be_duplicate(builder, tuple);
 }
 
-bool
-gs_index_tuples_are_right(const GsIndexLeafBuilder *builder)
+/* Adds all rows, and compares those after the range, until one is in wrong order. */
+static void
+add_rows(LeafBuilder *builder, GsIndexSort *sort)
+{
+	MinimalTuple rows[GS_INDEX_ROWS];
+	int			nrows;
+
+	while ((nrows = gs_index_sort_next_rows(sort, GS_INDEX_ROWS, rows)) > 0)
+	{
+		for (int i = 0; i < nrows; i++)
+			if (!add_row(builder, rows[i]))
+				return;
+	}
+	do
+		rows[0] = gs_index_sort_next_beyond(sort);
+	while (rows[0] != NULL && check_beyond(builder, rows[0]));
+}
+
+/* Were the rows in order, also those after the range?  No range is without rows, either. */
+static bool
+are_right(const LeafBuilder *builder)
 {
 	const bool	any = builder->last != NULL || builder->range == NULL;
 
@@ -418,7 +420,7 @@ gs_index_tuples_are_right(const GsIndexLeafBuilder *builder)
 
 /* Tells the leader where the range begins and ends. */
 static void
-report_ends(const GsIndexLeafBuilder *builder)
+report_ends(const LeafBuilder *builder)
 {
 	ItemPointerData none;
 
@@ -427,22 +429,9 @@ report_ends(const GsIndexLeafBuilder *builder)
 							 builder->next != NULL ? &builder->next->t_tid : &none);
 }
 
-/*
- * Raises the ERROR of a tuple that is too long; returns if an earlier range has one, or if the
- * order is wrong.
- */
+/* Writes the remaining pages. */
 static void
-report_too_long(GsIndexLeafBuilder *builder)
-{
-	if (builder->range != NULL &&
-		!gs_index_ranges_fail(builder->range->ranges, builder->range->number))
-		return;
-	(void) gs_index_pages_add(builder->pages, builder->too_long);
-	elog(ERROR, "an entry of index \"%s\" is too long", RelationGetRelationName(builder->index));
-}
-
-void
-gs_index_tuples_end(GsIndexLeafBuilder *builder)
+finish(LeafBuilder *builder)
 {
 	MemoryContext old = MemoryContextSwitchTo(builder->scratch);
 
@@ -450,22 +439,32 @@ gs_index_tuples_end(GsIndexLeafBuilder *builder)
 	finish_round(builder);
 	if (builder->range != NULL)
 		report_ends(builder);
-	if (builder->too_long == NULL)
-		gs_index_pages_end(builder->pages, builder->next);
-	else
-	{
-		report_too_long(builder);
-		gs_index_pages_abandon(builder->pages);
-	}
+	gs_index_pages_end(builder->pages, builder->next);
 	MemoryContextSwitchTo(old);
-	MemoryContextDelete(builder->context);
 }
 
-void
-gs_index_tuples_abandon(GsIndexLeafBuilder *builder)
+/* Instead of that: the file is worthless, also the ranges of others. */
+static void
+abandon(LeafBuilder *builder)
 {
 	gs_index_pages_abandon(builder->pages);
 	if (builder->range != NULL)
 		gs_index_ranges_give_up(builder->range->ranges, builder->range->number);
+}
+
+bool
+gs_index_tuples_write(Relation heap, Relation index, const IndexInfo *info, GsIndexSort *sort,
+					  const GsIndexRange *range)
+{
+	LeafBuilder *builder = begin(heap, index, info, gs_index_sort_may_be_wrong(sort), range);
+	bool		right;
+
+	add_rows(builder, sort);
+	right = are_right(builder);
+	if (right)
+		finish(builder);
+	else
+		abandon(builder);
 	MemoryContextDelete(builder->context);
+	return right;
 }

@@ -4,13 +4,10 @@
  *	  Validates an index that was built CONCURRENTLY.
  *
  * PostgreSQL builds such an index of the rows that a first snapshot sees.  Rows that were
- * committed later can be missing, because their transactions did not insert into the
- * index yet.  To find these, PostgreSQL reads all TIDs of the index, sorts them, scans the
- * table with a second snapshot, and inserts each row whose TID is not among these.
- *
- * But a tuple that the second snapshot sees is in the index if its transaction had ended
- * before the first snapshot was taken: then that transaction had committed, and the tuple
- * was not deleted, as it is not even now.  So the build has read it.  The others are candidates:
+ * committed later can be missing, because their transactions did not insert into the index yet.
+ * But a tuple that a second snapshot sees is in the index if its transaction had ended before the
+ * first snapshot was taken: then that transaction had committed, and the tuple was not deleted,
+ * as it is not even now.  So the build has read it.  The others are candidates:
  *
  *					first snapshot		second snapshot
  *	  committed			|					|
@@ -24,16 +21,8 @@
  *	  2. find_in_index() asks the access method which TIDs are in the index.
  *	  3. insert_missing() inserts the others, as PostgreSQL inserts them.
  *
- * A heap-only tuple is in the index under the TID of the root of its HOT chain, which
- * does not change while the tuple is visible.  The statement holds a ShareUpdateExclusiveLock on
- * the table in all of its transactions, so VACUUM and whatever rewrites the table cannot run:
- * no tuple is frozen meanwhile, and no TID of the index becomes that of another row.
- *
- * Both snapshots are taken before steps 1 and 2, and all transactions that the second one sees have
- * inserted into the index before, so neither the order of these steps matters nor what
- * other transactions do meanwhile.
- *
- * If the candidates exceed maintenance_work_mem, PostgreSQL validates the index.
+ * If the candidates exceed maintenance_work_mem, PostgreSQL validates the index.  README.md has
+ * what other transactions may do meanwhile.
  *
  *-------------------------------------------------------------------------
  */
@@ -73,7 +62,7 @@ struct GsEndedTransactions
 	TransactionId xmin;			/* all transactions before it have ended */
 	TransactionId xmax;			/* it and all transactions after it have not */
 	uint32		nrunning;
-	TransactionId running[FLEXIBLE_ARRAY_MEMBER];	/* between them, in the order of xidComparator() */
+	TransactionId running[FLEXIBLE_ARRAY_MEMBER];	/* between them, by xidComparator() */
 };
 
 GsEndedTransactions *
@@ -384,6 +373,16 @@ note_tid(ItemPointer tid, void *arg)
 	return false;
 }
 
+/* Lets the access method report the TIDs of the index. */
+static void
+read_index(const Validation *validation, IndexBulkDeleteCallback callback, void *state)
+{
+	IndexVacuumInfo *info = validation->info;
+
+	report_phase(PROGRESS_CREATEIDX_PHASE_VALIDATE_IDXSCAN);
+	(void) gs_access_method_functions(info->index)->ambulkdelete(info, NULL, callback, state);
+}
+
 /* Step 2. */
 static void
 find_in_index(Validation *validation)
@@ -392,10 +391,7 @@ find_in_index(Validation *validation)
 													MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	for (Size i = 0; i < validation->ncandidates; i++)
 		add_block(validation, validation->candidates[i] >> 32);
-	report_phase(PROGRESS_CREATEIDX_PHASE_VALIDATE_IDXSCAN);
-	(void) gs_access_method_functions(validation->info->index)->ambulkdelete(validation->info, NULL,
-																			 note_tid,
-																			 validation);
+	read_index(validation, note_tid, validation);
 	report_phase(PROGRESS_CREATEIDX_PHASE_VALIDATE_TABLESCAN);
 }
 
@@ -454,10 +450,7 @@ collect_tids(Validation *validation)
 	tuplesort_end(state->tuplesort);
 	state->tuplesort = tuplesort_begin_datum(INT8OID, Int8LessOperator, InvalidOid, false,
 											 maintenance_work_mem, NULL, TUPLESORT_NONE);
-	report_phase(PROGRESS_CREATEIDX_PHASE_VALIDATE_IDXSCAN);
-	(void) gs_access_method_functions(validation->info->index)->ambulkdelete(validation->info, NULL,
-																			 validation->callback,
-																			 state);
+	read_index(validation, validation->callback, state);
 	report_phase(PROGRESS_CREATEIDX_PHASE_VALIDATE_SORT);
 	tuplesort_performsort(state->tuplesort);
 	report_phase(PROGRESS_CREATEIDX_PHASE_VALIDATE_TABLESCAN);
@@ -482,7 +475,7 @@ verify(Validation *validation, IndexInfo *info)
 				 errmsg("index \"%s\" lacked %.0f rows after its validation",
 						RelationGetRelationName(validation->info->index),
 						state->tups_inserted - ninserted),
-				 errhint("This is a bug in gpusort. Set gpusort.enable_index_validation to off to validate the index without it.")));
+				 gs_errhint_bug("enable_index_validation", "validate the index")));
 }
 
 /* -------------------------------------------------------------- the interface */
@@ -490,20 +483,14 @@ verify(Validation *validation, IndexInfo *info)
 static void
 report(const Validation *validation, bool done)
 {
-	const char *name = RelationGetRelationName(validation->info->index);
-
 	gs_stats_add(done ? GS_STAT_VALIDATIONS : GS_STAT_VALIDATIONS_POSTGRES, 1);
-	if (!gpusort_debug_plan || IsSystemRelation(validation->heap))
+	if (IsSystemRelation(validation->heap))
 		return;
-	if (done)
-		ereport(NOTICE,
-				(errmsg("validating index \"%s\" with gpusort", name),
-				 errdetail("%zu rows were newer than the build, and %.0f of them were not in the index.",
-						   validation->ncandidates, validation->state->tups_inserted)));
-	else
-		ereport(NOTICE,
-				(errmsg("validating index \"%s\" without gpusort", name),
-				 errdetail("The rows that are newer than the build exceed maintenance_work_mem.")));
+	gs_report_choice("validating index", RelationGetRelationName(validation->info->index), done,
+					 !done ? "the rows that are newer than the build exceed maintenance_work_mem" :
+					 psprintf("%zu rows were newer than the build, and %.0f of them were not in "
+							  "the index",
+							  validation->ncandidates, validation->state->tups_inserted));
 }
 
 /* A GsValidateFunction. */

@@ -1,15 +1,21 @@
 /*-------------------------------------------------------------------------
  *
- * cluster_choice.h
- *	  Who puts the rows of a table in the order of an index, and how.
+ * cluster.h
+ *	  Sorts the rows of a table that CLUSTER copies: cluster_hook.c, cluster_choice.c and
+ *	  cluster_copy.c.
  *
  *-------------------------------------------------------------------------
  */
-#ifndef GPUSORT_CLUSTER_CHOICE_H
-#define GPUSORT_CLUSTER_CHOICE_H
+#ifndef GPUSORT_CLUSTER_H
+#define GPUSORT_CLUSTER_H
 
 #include "optimizer/pathnode.h"
 #include "utils/rel.h"
+
+#include "pg_compat.h"
+
+/* From _PG_init(). */
+extern void gs_cluster_hook_install(void);
 
 /* Why PostgreSQL sorts the rows, of which nrows are expected; NULL: gpusort does. */
 extern char *gs_cluster_why_not(Relation heap, Relation index, double nrows);
@@ -21,4 +27,10 @@ extern char *gs_cluster_why_not(Relation heap, Relation index, double nrows);
 extern bool gs_cluster_prefers_sort(Relation heap, Relation index, const IndexOptInfo *info,
 									const RelOptInfo *table);
 
-#endif							/* GPUSORT_CLUSTER_CHOICE_H */
+/*
+ * Copies the tuples that are not dead, in the order of the index, and counts them.  Sorts with
+ * maintenance_work_mem.  An ERROR leaves no more to clean up than one of PostgreSQL's copy.
+ */
+extern void gs_cluster_copy(GsClusterCopy *copy, double expected_rows);
+
+#endif							/* GPUSORT_CLUSTER_H */
