@@ -51,17 +51,6 @@ SELECT format, pg_temp.workers_told(format, pattern) FROM (VALUES
 	('json', '"Worker Number": \d,[^}]*"(Engine|Rows Sent to Shared Sort)": '),
 	('yaml', 'Worker Number: \d\n[^-]* (Engine|Rows Sent to Shared Sort): '),
 	('xml', '<Worker-Number>\d</Worker-Number>\s*(<Actual-[^\n]*\s*)*<(Sort-Method|Rows-Sent-to-Shared-Sort)>')) f (format, pattern);
--- for that the plan is copied, if it has a GpuSort
-CREATE FUNCTION pg_temp.plan_copies(query text) RETURNS int LANGUAGE plpgsql AS $$
-DECLARE
-	n int;
-BEGIN
-	EXECUTE 'EXPLAIN ANALYZE CREATE TEMP TABLE gs_copies AS SELECT count(*) AS nrows, (SELECT count(*)::int FROM pg_backend_memory_contexts WHERE name = ''GpuSort plan'') AS ncopies FROM (' || query || ') x';
-	SELECT ncopies FROM gs_copies INTO n;
-	DROP TABLE gs_copies;
-	RETURN n;
-END $$;
-SELECT q, pg_temp.plan_copies(q) FROM unnest(ARRAY['SELECT * FROM gs_parallel', 'SELECT * FROM gs_parallel ORDER BY k, id OFFSET 0']) q;
 
 -- in nested plans
 SET enable_hashagg = off;
