@@ -26,12 +26,9 @@
 #include "sort/sort_parallel.h"
 #include "sort/sort_presorted.h"
 #include "sort/sort_stats.h"
-#include "store/store_estimate.h"
-#include "store/store_failure.h"
 #include "store/store_fallback.h"
 #include "store/store_fetch.h"
 #include "store/store_runs.h"
-#include "store/store_sort.h"
 #include "store/store_space.h"
 
 #include "executor/executor.h"
@@ -218,7 +215,7 @@ add_row(GsSortState *state, TupleTableSlot *slot)
 		if (!fall_back(state, why_not))
 			return false;
 	}
-	gs_tuplesort_put(&store->fallback, slot);
+	gs_store_put_fallback(store, slot);
 	return true;
 }
 
@@ -627,7 +624,7 @@ perform(GsSortState *state)
 	if (store->phase == GS_SORT_ENGINE && !sort_rows(state))
 		return false;
 	if (store->phase == GS_SORT_FALLBACK)
-		gs_tuplesort_perform(&store->fallback);
+		tuplesort_performsort(store->fallback);
 	return true;
 }
 

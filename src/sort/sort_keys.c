@@ -33,9 +33,7 @@
 #include "read/read_tied.h"
 #include "sort/sort_keys.h"
 #include "store/store_device.h"
-#include "store/store_estimate.h"
 #include "store/store_fallback.h"
-#include "store/store_sort.h"
 #include "store/store_space.h"
 
 #include "utils/memutils.h"

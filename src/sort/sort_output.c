@@ -11,7 +11,6 @@
 
 #include "sort/sort.h"
 #include "sort/sort_ties.h"
-#include "store/store_failure.h"
 
 pg_noinline TupleTableSlot *
 gs_sort_find_next(GsSortState *state, bool forward)

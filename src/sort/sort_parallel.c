@@ -30,8 +30,6 @@
 #include "share/share_streams.h"
 #include "sort/sort_parallel.h"
 #include "store/store_device.h"
-#include "store/store_estimate.h"
-#include "store/store_failure.h"
 #include "store/store_fetch.h"
 #include "store/store_runs.h"
 #include "store/store_space.h"

@@ -31,7 +31,6 @@
 #include "key/key_row.h"
 #include "read/read_limit.h"
 #include "sort/sort_presorted.h"
-#include "store/store_estimate.h"
 #include "store/store_space.h"
 
 #include "utils/memutils.h"

@@ -116,7 +116,7 @@ count_fallback(GsSortState *state)
 {
 	TuplesortInstrumentation stats;
 
-	tuplesort_get_stats(state->store.fallback.state, &stats);
+	tuplesort_get_stats(state->store.fallback, &stats);
 	if (stats.spaceType == SORT_SPACE_TYPE_DISK)
 		gs_stats_add(GS_STAT_TEMP_BYTES, (uint64) stats.spaceUsed * 1024);
 }

@@ -87,7 +87,7 @@ gs_sort_summarize(const GsSortState *state, GsSortSummary *summary)
 	{
 		TuplesortInstrumentation stats;
 
-		tuplesort_get_stats(state->store.fallback.state, &stats);
+		tuplesort_get_stats(state->store.fallback, &stats);
 		strlcpy(summary->method, tuplesort_method_name(stats.sortMethod), sizeof(summary->method));
 		strlcpy(summary->engine, "postgres", sizeof(summary->engine));
 		summary->kilobytes = stats.spaceUsed;

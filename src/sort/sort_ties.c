@@ -25,7 +25,6 @@
 #include "sort/sort.h"
 #include "sort/sort_ties.h"
 #include "store/store_fetch.h"
-#include "store/store_slot.h"
 
 #include "miscadmin.h"
 #include "utils/memutils.h"

@@ -18,7 +18,7 @@
 #include "engine/engine.h"
 #include "guc.h"
 #include "store/store_device.h"
-#include "store/store_runtime.h"
+#include "store/store_space.h"
 
 #include "common/pg_prng.h"
 #include "fmgr.h"

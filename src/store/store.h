@@ -17,15 +17,9 @@
  * FALLBACK follows IDLE or FEW if no engine can sort.  A rescan leads back to
  * IDLE from every phase.
  *
- *	  store_space		space for the next row, in an engine or freed by a run
- *	  store_sort		the engine sorts, and its order is verified
- *	  store_runs		runs are merged
- *	  store_fallback	all rows move to a tuplesort
- *	  store_fetch		rows are found by their positions
- *
- * Everything that a sort allocates is in its memory context.  ERROR, cancel and
- * the end of the query need no other cleanup: files belong to the resource
- * owner, and a callback of the context closes the connection to gpusortd.
+ * All memory of a sort is in its context.  ERROR, cancel and the end of the query need no other
+ * cleanup: files belong to the resource owner, and a callback of the context closes the connection
+ * to gpusortd.
  *
  *-------------------------------------------------------------------------
  */
@@ -39,7 +33,8 @@
 #include "store/sort_spec.h"
 #include "store/store_few.h"
 #include "store/store_topn.h"
-#include "store/store_tuplesort.h"
+
+#include "utils/tuplesort.h"
 
 /* Where the rows are: see above. */
 typedef enum GsStorePhase
@@ -86,7 +81,8 @@ typedef struct GsStore
 	GsEngine   *engine;			/* in RUNS: its rows are one of the runs; NULL: none is */
 	GsBatch    *batch;			/* of the engine, being filled; NULL: none */
 	GsRunSet   *runs;			/* NULL: none */
-	GsTuplesort fallback;
+	Tuplesortstate *fallback;	/* PostgreSQL's sort */
+	bool		sorts_datums;	/* of one column, passed by value: without tuples, as in a Sort */
 	const char *fallback_reason;
 	GsStatus	space_status;	/* why there is no space for a row; OK: there is */
 	GsTopN		top;
@@ -187,5 +183,53 @@ gs_store_is_on_device(const GsStore *store)
 {
 	return store->phase == GS_SORT_ENGINE && store->engine->capabilities->on_device;
 }
+
+/* ------------------------------------------------------- before rows are read */
+
+/* Bytes of a row and its key record, as estimated. */
+extern double gs_store_row_bytes(const GsStore *store);
+
+/*
+ * Does a node return all rows of this process by gs_sort_next(), forward?  Nobody else reads the
+ * rows of the engine, and each has more than a value.
+ */
+extern bool gs_store_returns_in_turn(const GsStore *store);
+
+/* Will the rows probably move to a device?  It compares nothing but keys, so these must be full. */
+extern bool gs_store_device_is_likely(const GsStore *store);
+
+/*
+ * May a device sort by the columns before the first one that is compared?  Then rows that are equal
+ * in these columns are ordered as they are returned (sort/sort_ties.c).
+ */
+extern bool gs_store_may_order_ties(const GsStore *store);
+
+/* --------------------------------------------------------------------- order */
+
+/* Rows get these keys from now on. */
+extern void gs_store_use_keys(GsStore *store, GsKeyEncoder *key);
+
+/* Rows with equal keys are compared from now on, because a key was truncated. */
+extern void gs_store_compare_ties(GsStore *store);
+
+/* The bytes of memory that a sort should leave for copies of values that are compared. */
+extern Size gs_store_compared_bytes(const GsStore *store);
+
+/* Sorts the engine's rows: gs_engine_sort(). */
+extern GsStatus gs_store_sort(GsStore *store);
+
+/* Verifies the order that the engine found: gs_order_verify(). */
+extern GsStatus gs_store_verify(GsStore *store);
+
+/* ------------------------------------------------------------------ failures */
+
+/*
+ * The engine failed and has lost the rows: raises the ERROR; or only logs it, as they come again.
+ */
+extern void gs_store_report_failure(const GsStore *store) __attribute__((noreturn));
+extern void gs_store_log_failure(const GsStore *store);
+
+/* There is no memory for rows that have to be in memory: raises the ERROR. */
+extern void gs_store_report_no_memory(void) __attribute__((noreturn));
 
 #endif							/* GPUSORT_STORE_H */

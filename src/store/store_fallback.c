@@ -3,20 +3,17 @@
  * store_fallback.c
  *	  Moves all rows: to a new engine, or to PostgreSQL's tuplesort.
  *
- * A tuplesort is needed where gpusort cannot continue: a value has no code, more rows
- * than memory holds may be returned twice.  The rows so far move to the tuplesort,
- * while the engine frees its memory batch by batch; the child's following rows are
- * added to the tuplesort (sort_input.c).  No row was returned yet, so the result is
- * the same.
- *
- * After ERROR and cancel the memory context and the resource owner free what
- * both hold.  Loops over rows check for interrupts.
+ * A tuplesort is needed where gpusort cannot continue: a value has no code, or more rows than
+ * memory holds may be returned twice.  The rows so far move to the tuplesort, while the engine
+ * frees its memory batch by batch; the child's following rows are added to the tuplesort
+ * (sort_input.c).  No row was returned yet, so the result is the same.  The limits (work_mem,
+ * temp_file_limit) are PostgreSQL's.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "store/engine_drain.h"
+#include "pg_compat.h"
 #include "store/store_device.h"
 #include "store/store_fallback.h"
 #include "store/store_fetch.h"
@@ -25,15 +22,79 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 
+/* ----------------------------------------------------------------- tuplesort */
+
+/* A single column that is passed by value is sorted without tuples, as in a Sort node. */
+static Tuplesortstate *
+begin_tuplesort(const GsSortSpec *spec, bool datums, int memory_kb, int options)
+{
+	const GsSortColumn *columns = spec->columns;
+	const int	ncolumns = spec->ncolumns + spec->nstable;
+	AttrNumber *attnos;
+	Oid		   *operators;
+	Oid		   *collations;
+	bool	   *nulls_first;
+
+	Assert(!datums || (ncolumns == 1 && columns[0].attno == 1));
+	if (datums)
+		return tuplesort_begin_datum(TupleDescAttr(spec->desc, 0)->atttypid,
+									 columns[0].sort_operator, columns[0].collation,
+									 columns[0].nulls_first, memory_kb, NULL, options);
+	attnos = palloc(sizeof(AttrNumber) * ncolumns);
+	operators = palloc(sizeof(Oid) * ncolumns);
+	collations = palloc(sizeof(Oid) * ncolumns);
+	nulls_first = palloc(sizeof(bool) * ncolumns);
+	for (int i = 0; i < ncolumns; i++)
+	{
+		attnos[i] = columns[i].attno;
+		operators[i] = columns[i].sort_operator;
+		collations[i] = columns[i].collation;
+		nulls_first[i] = columns[i].nulls_first;
+	}
+	return tuplesort_begin_heap(spec->desc, ncolumns, attnos, operators, collations, nulls_first,
+								memory_kb, NULL, options);
+}
+
+void
+gs_store_put_fallback(GsStore *store, TupleTableSlot *slot)
+{
+	if (store->sorts_datums)
+	{
+		slot_getsomeattrs(slot, 1);
+		tuplesort_putdatum(store->fallback, slot->tts_values[0], slot->tts_isnull[0]);
+	}
+	else
+		tuplesort_puttupleslot(store->fallback, slot);
+}
+
+void
+gs_store_get_fallback(GsStore *store, bool forward, TupleTableSlot *slot)
+{
+	if (!store->sorts_datums)
+	{
+		(void) tuplesort_gettupleslot(store->fallback, forward, false, slot, NULL);
+		return;
+	}
+	ExecClearTuple(slot);
+	if (gs_get_tuplesort_datum(store->fallback, forward, &slot->tts_values[0],
+							   &slot->tts_isnull[0]))
+		ExecStoreVirtualTuple(slot);
+}
+
 void
 gs_store_begin_fallback(GsStore *store, int memory_kb, GsStatus status, const char *reason)
 {
 	const GsSortSpec *spec = store->spec;
+	const bool	bounded = store->top.bound != GS_UNBOUNDED;
 	MemoryContext old = MemoryContextSwitchTo(store->context);
 
 	store->fallback_reason = pstrdup(reason);
-	gs_tuplesort_begin(&store->fallback, spec->columns, spec->ncolumns + spec->nstable,
-					   spec->desc, memory_kb, store->top.bound, spec->random_access);
+	store->sorts_datums = spec->desc->natts == 1 && TupleDescAttr(spec->desc, 0)->attbyval;
+	store->fallback = begin_tuplesort(spec, store->sorts_datums, memory_kb,
+									  (spec->random_access ? TUPLESORT_RANDOMACCESS : 0) |
+									  (bounded ? TUPLESORT_ALLOWBOUNDED : 0));
+	if (bounded)
+		tuplesort_set_bound(store->fallback, store->top.bound);
 	MemoryContextSwitchTo(old);
 	store->phase = GS_SORT_FALLBACK;
 	gs_stats_add(status == GS_STATUS_OK ? GS_STAT_FALLBACKS_KEY :
@@ -41,6 +102,60 @@ gs_store_begin_fallback(GsStore *store, int memory_kb, GsStatus status, const ch
 					 1);
 	if (status == GS_STATUS_DISPROVED)
 		gs_stats_add(GS_STAT_REPAIRS, 1);
+}
+
+/* ------------------------------------------------------------------ all rows */
+
+static GsStatus
+drain_sorted(GsEngine *engine, GsTakeRow take, void *arg, bool *taken)
+{
+	const void *rows[GS_SORT_WINDOW];
+	uint64		position = 0;
+	size_t		nrows;
+	GsStatus	status = GS_STATUS_OK;
+
+	while (*taken &&
+		   (status = gs_engine_fetch(engine, position, GS_SORT_WINDOW, rows,
+									 &nrows)) == GS_STATUS_OK && nrows > 0)
+	{
+		CHECK_FOR_INTERRUPTS();
+		for (size_t i = 0; i < nrows && *taken; i++)
+			*taken = take(arg, rows[i]);
+		position += nrows;
+	}
+	return status;
+}
+
+static GsStatus
+drain_unsorted(GsEngine *engine, GsTakeRow take, void *arg, bool *taken)
+{
+	const GsKeyLayout *layout = engine->request.layout;
+	const GsBatch *batch;
+	GsStatus	status = gs_engine_return_input(engine);
+
+	while (*taken && status == GS_STATUS_OK &&
+		   (status = gs_engine_next_batch(engine, &batch)) == GS_STATUS_OK && batch != NULL)
+	{
+		for (size_t i = 0; i < batch->nrows && *taken; i++)
+		{
+			CHECK_FOR_INTERRUPTS();
+			*taken = take(arg, gs_batch_pushed(batch, layout, i));
+		}
+	}
+	return status;
+}
+
+/*
+ * Passes on the rows of an engine: in its order if it has sorted them, otherwise in input order,
+ * while it frees its memory batch by batch.  Ends when a row is not taken: *taken becomes false.
+ * OK or FAILED, which is the engine's.
+ */
+static GsStatus
+drain(GsEngine *engine, GsTakeRow take, void *arg, bool *taken)
+{
+	*taken = true;
+	return gs_engine_stats(engine)->method == GS_METHOD_NONE ?
+		drain_unsorted(engine, take, arg, taken) : drain_sorted(engine, take, arg, taken);
 }
 
 /*
@@ -54,7 +169,7 @@ move_row(void *arg, const void *row)
 	TupleTableSlot *slot = store->spec->slot;
 
 	gs_store_row_to_slot(store, row, slot);
-	gs_tuplesort_put(&store->fallback, slot);
+	gs_store_put_fallback(store, slot);
 	return true;
 }
 
@@ -106,7 +221,7 @@ gs_store_fall_back(GsStore *store, GsStatus status, const char *reason)
 	bool		moved;
 
 	gs_store_begin_fallback(store, fallback_memory_kb(store, status), status, reason);
-	status = gs_engine_drain(store->engine, move_row, store, &moved);
+	status = drain(store->engine, move_row, store, &moved);
 	for (uint64 i = 0; i < store->nnulls && status == GS_STATUS_OK; i++)
 		(void) move_row(store, NULL);
 	ExecClearTuple(store->spec->slot);
@@ -137,7 +252,7 @@ gs_store_renew_engine(GsStore *store, GsTakeRow take, void *arg)
 		store->engine = from;
 		return gs_store_fall_back(store, GS_STATUS_OOM, "out of memory");
 	}
-	status = gs_engine_drain(from, take, arg, &taken);
+	status = drain(from, take, arg, &taken);
 	if (status != GS_STATUS_OK)
 	{
 		if (store->engine != NULL)	/* a fallback closes it */

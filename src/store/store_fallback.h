@@ -8,8 +8,10 @@
 #ifndef GPUSORT_STORE_FALLBACK_H
 #define GPUSORT_STORE_FALLBACK_H
 
-#include "store/engine_drain.h"
 #include "store/store.h"
+
+/* Takes a row, which is valid during the call.  False: it cannot. */
+typedef bool (*GsTakeRow) (void *arg, const void *row);
 
 /*
  * A new CPU engine takes the place of the engine, whose rows are passed to take(), which adds them
@@ -29,5 +31,14 @@ extern void gs_store_begin_fallback(GsStore *store, int memory_kb, GsStatus stat
  * runs too.  None may have been returned.  False: the engine failed and has lost them.
  */
 extern bool gs_store_fall_back(GsStore *store, GsStatus status, const char *reason);
+
+/* Adds the slot's row to the tuplesort. */
+extern void gs_store_put_fallback(GsStore *store, TupleTableSlot *slot);
+
+/*
+ * Puts the next row of the tuplesort, which has sorted, into the slot of a minimal tuple, or clears
+ * the slot.
+ */
+extern void gs_store_get_fallback(GsStore *store, bool forward, TupleTableSlot *slot);
 
 #endif							/* GPUSORT_STORE_FALLBACK_H */

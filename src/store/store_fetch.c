@@ -17,7 +17,7 @@
  */
 #include "postgres.h"
 
-#include "store/store_failure.h"
+#include "store/store_fallback.h"
 #include "store/store_fetch.h"
 
 /* ------------------------------------------------------------------- window */
@@ -109,7 +109,7 @@ gs_store_fetch_next(GsStore *store, bool forward)
 
 	if (store->phase == GS_SORT_FALLBACK)
 	{
-		gs_tuplesort_get(&store->fallback, forward, slot);
+		gs_store_get_fallback(store, forward, slot);
 		return slot;
 	}
 	if (!gs_store_step(store, forward))
@@ -179,7 +179,7 @@ gs_store_rewind(GsStore *store)
 {
 	ExecClearTuple(store->spec->slot);
 	if (store->phase == GS_SORT_FALLBACK)
-		tuplesort_rescan(store->fallback.state);
+		tuplesort_rescan(store->fallback);
 	store->position = -1;
 }
 
@@ -187,7 +187,7 @@ void
 gs_store_mark(GsStore *store)
 {
 	if (store->phase == GS_SORT_FALLBACK)
-		tuplesort_markpos(store->fallback.state);
+		tuplesort_markpos(store->fallback);
 	else
 		store->mark = store->position;
 }
@@ -196,7 +196,7 @@ void
 gs_store_restore(GsStore *store)
 {
 	if (store->phase == GS_SORT_FALLBACK)
-		tuplesort_restorepos(store->fallback.state);
+		tuplesort_restorepos(store->fallback);
 	else
 		store->position = store->mark;
 }

@@ -28,8 +28,8 @@
 #include "key/key_row.h"
 #include "key/key_sortsupport.h"
 #include "key/key_stored.h"
+#include "store/store_fetch.h"
 #include "store/store_few.h"
-#include "store/store_slot.h"
 
 #include "access/htup_details.h"
 #include "miscadmin.h"

@@ -15,10 +15,9 @@
 #include "postgres.h"
 
 #include "store/store_device.h"
-#include "store/store_failure.h"
+#include "store/store_fallback.h"
 #include "store/store_fetch.h"
 #include "store/store_runs.h"
-#include "store/store_sort.h"
 #include "store/store_space.h"
 
 #include "miscadmin.h"
@@ -104,12 +103,12 @@ write_fallback(GsStore *store)
 	for (;;)
 	{
 		CHECK_FOR_INTERRUPTS();
-		gs_tuplesort_get(&store->fallback, true, slot);
+		gs_store_get_fallback(store, true, slot);
 		if (TupIsNull(slot))
 			break;
 		gs_run_set_write_tuple(store->runs, ((MinimalTupleTableSlot *) slot)->mintuple);
 	}
-	gs_tuplesort_end(&store->fallback);
+	tuplesort_end(store->fallback);
 }
 
 bool

@@ -27,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "store/store_runtime.h"
+#include "store/store_space.h"
 
 #include "miscadmin.h"
 #include "utils/memutils.h"

@@ -29,10 +29,6 @@
 
 #include "guc.h"
 #include "store/store_device.h"
-#include "store/store_estimate.h"
-#include "store/store_failure.h"
-#include "store/store_runtime.h"
-#include "store/store_sort.h"
 #include "store/store_space.h"
 
 #include "miscadmin.h"
