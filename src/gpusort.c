@@ -14,7 +14,6 @@
  *	  node/node_gpusort		executes a GpuSort
  *	  index/index_hook		sorts the entries of a btree index that is built
  *	  cluster/cluster_hook	sorts the rows of a table that CLUSTER copies
- *	  node/node_parallel	shares it with parallel workers
  *	  client/supervisor		starts gpusortd and keeps it running
  *	  stats/stats			statistics of all sessions
  *	  sql_*.c				SQL functions
@@ -32,7 +31,6 @@
 #include "common/key_pack.h"
 #include "index/index_hook.h"
 #include "node/node_gpusort.h"
-#include "node/node_parallel.h"
 #include "plan/plan_choice.h"
 #include "plan/plan_explain.h"
 #include "plan/plan_path.h"
@@ -135,7 +133,7 @@ gpusort_executor_start(QueryDesc *query, int eflags)
 		next_executor_start_hook(query, eflags);
 	else
 		standard_ExecutorStart(query, eflags);
-	gs_node_parallel_started(query);
+	gs_node_started(query);
 }
 
 void

@@ -26,7 +26,6 @@
 #include "read/read_seqscan.h"
 #include "sort/sort.h"
 #include "sort/sort_stats.h"
-#include "sort/sort_ties.h"
 
 #include "access/heapam.h"
 #include "access/tableam.h"
@@ -206,7 +205,6 @@ init_sort(Cluster *cluster, double expected_rows)
 {
 	const TupleDesc desc = gs_cluster_rows_type(cluster->rows);
 	GsSortSpec	spec = {
-		.write_tied = gs_sort_ties_write,
 		.desc = desc,
 		.expected_rows = expected_rows,
 		.expected_width = gs_index_expected_width(desc),

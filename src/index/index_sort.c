@@ -21,7 +21,6 @@
 #include "pg_compat.h"
 #include "sort/sort.h"
 #include "sort/sort_parallel.h"
-#include "sort/sort_ties.h"
 #include "sort/sort_stats.h"
 #include "store/store_runs.h"
 
@@ -167,7 +166,6 @@ gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, bool ca
 	GsIndexSort *sort = palloc0(sizeof(GsIndexSort));
 	const TupleDesc desc = entry_type(index);
 	GsSortSpec	spec = {
-		.write_tied = gs_sort_ties_write,
 		.desc = desc,
 		.expected_rows = expected_rows,
 		.expected_width = gs_index_expected_width(desc),

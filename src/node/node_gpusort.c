@@ -3,19 +3,19 @@
  * node_gpusort.c
  *	  The GpuSort executor node.
  *
- * A GpuSort replaces a Sort and keeps all that it guarantees: it can be rescanned,
- * rewound, read backward, marked and restored, and it returns MinimalTuples in a
- * slot of that type.  In addition, while an engine sorts, the sort is stable, and
- * each row is copied once on its way in and not at all on its way out.
+ * A GpuSort that replaces a Sort keeps all that it guarantees (README.md).  One that replaces an
+ * Incremental Sort can be rescanned as that can, and sorts batch by batch (read_groups.c).
  *
- * One that replaces an Incremental Sort keeps what that guarantees, which is only
- * that it can be rescanned.  It sorts its rows batch by batch (read_groups.c).
+ * The executor gives a custom node shared memory only if its plan is parallel_aware.  A GpuSort
+ * below a Gather Merge is, since its participants may share its sort (sort_parallel.c).
  *
- * This file has the executor's callbacks.  sort_input.c reads the child and sorts,
- * sort_output.c returns the rows; sort_state.h draws where the rows are.
+ * EXPLAIN ANALYZE shows how each participant sorted, also where they share nothing, such as below a
+ * merge join, as it does for a Sort.  So all GpuSorts of a parallel query that runs instrumented
+ * are parallel_aware (gs_plan_with_reports()) until they are shut down.  EXPLAIN comes after that,
+ * and prints the node as it was planned.
  *
- * All that a sort allocates is in one memory context below the query's, which
- * ERROR, cancel and the end of the query free.
+ * All that a sort allocates is in one memory context below the query's, which ERROR, cancel and the
+ * end of the query free.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,18 +23,15 @@
 
 #include "guc.h"
 #include "common/build_id.h"
-#include "node/node_explain.h"
 #include "node/node_gpusort.h"
-#include "node/node_parallel.h"
 #include "read/read_limit.h"
 #include "share/share_state.h"
 #include "sort/sort.h"
 #include "sort/sort_parallel.h"
-#include "sort/sort_ties.h"
 #include "sort/sort_stats.h"
-#include "sort/sort_summary.h"
 
 #include "access/htup_details.h"
+#include "access/parallel.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
@@ -65,39 +62,7 @@ enum
  */
 #define BATCH_MEMORY_SHARE	0.25
 
-static Node *sort_create_state(CustomScan *scan);
-static void sort_begin(CustomScanState *node, EState *estate, int eflags);
-static TupleTableSlot *sort_exec(CustomScanState *node);
 static TupleTableSlot *sort_exec_verified(CustomScanState *node);
-static void sort_end(CustomScanState *node);
-static void sort_rescan(CustomScanState *node);
-static void sort_mark(CustomScanState *node);
-static void sort_restore(CustomScanState *node);
-
-const CustomScanMethods gs_node_scan_methods = {
-	.CustomName = "GpuSort",
-	.CreateCustomScanState = sort_create_state
-};
-
-#define SORT_METHODS(exec) \
-	{ \
-		.CustomName = "GpuSort", \
-		.BeginCustomScan = sort_begin, \
-		.ExecCustomScan = exec, \
-		.EndCustomScan = sort_end, \
-		.ReScanCustomScan = sort_rescan, \
-		.MarkPosCustomScan = sort_mark, \
-		.RestrPosCustomScan = sort_restore, \
-		.EstimateDSMCustomScan = gs_node_parallel_estimate, \
-		.InitializeDSMCustomScan = gs_node_parallel_initialize, \
-		.ReInitializeDSMCustomScan = gs_node_parallel_reinitialize, \
-		.InitializeWorkerCustomScan = gs_node_parallel_attach, \
-		.ShutdownCustomScan = gs_node_parallel_shutdown, \
-		.ExplainCustomScan = gs_node_explain \
-	}
-
-static const CustomExecMethods sort_exec_methods = SORT_METHODS(sort_exec);
-static const CustomExecMethods sort_exec_methods_verified = SORT_METHODS(sort_exec_verified);
 
 /* ----------------------------------------------------------- plan and state */
 
@@ -157,16 +122,15 @@ gs_node_presorted_columns(const CustomScan *scan)
 	return list_nth_int(list_nth(scan->custom_private, PRIVATE_FLAGS), FLAG_PRESORTED);
 }
 
-static Node *
-sort_create_state(CustomScan *scan)
+/* Does a node, or one below it, work on a part of what other processes work on? */
+static bool
+is_shared(PlanState *node, void *context)
 {
-	GsSortNode *node = palloc0(sizeof(GsSortNode));
-
-	/* before a worker reads anything else that the leader has written */
-	gs_shared_check_build(strVal(list_nth(scan->custom_private, PRIVATE_BUILD)));
-	NodeSetTag(node, T_CustomScanState);
-	node->css.methods = gpusort_verify ? &sort_exec_methods_verified : &sort_exec_methods;
-	return (Node *) node;
+	/* parallel_aware may only mean that a GpuSort reports */
+	if (gs_node_is_gpusort(node->plan) ? gs_node_sort((CustomScanState *) node)->spec.may_share :
+		node->plan->parallel_aware)
+		return true;
+	return planstate_tree_walker(node, is_shared, context);
 }
 
 /* What the plan node asks of its sort. */
@@ -183,12 +147,11 @@ spec_of_plan(CustomScanState *node, PlanState *child, int eflags)
 		.expected_width = scan->scan.plan.plan_width,
 		.child = child,
 		.repeatable = list_nth_int(flags, FLAG_REPEATABLE) != 0 && npresorted == 0 &&
-			!gs_node_is_shared(child),
+			!is_shared(child, NULL),
 		.limit = gs_sort_limit_init(scan->custom_exprs, ps),
 		.econtext = ps->ps_ExprContext,
-		.verify_output = node->methods == &sort_exec_methods_verified,
+		.verify_output = node->methods->ExecCustomScan == sort_exec_verified,
 		.slot = ps->ps_ResultTupleSlot,
-		.write_tied = gs_sort_ties_write,
 		.may_share = list_nth_int(flags, FLAG_SHARED) != 0,
 		.parent_context = ps->state->es_query_cxt
 	};
@@ -360,7 +323,7 @@ sort_rescan(CustomScanState *node)
 static void
 sort_mark(CustomScanState *node)
 {
-	gs_sort_mark(gs_node_sort(node));
+	gs_store_mark(&gs_node_sort(node)->store);
 }
 
 static void
@@ -368,3 +331,110 @@ sort_restore(CustomScanState *node)
 {
 	gs_sort_restore(gs_node_sort(node));
 }
+
+/* ------------------------------------------------------------ parallel plans */
+
+/* Finds the GpuSorts of a Gather Merge, whose rows they return. */
+static bool
+find_sorts(PlanState *node, void *gather)
+{
+	if (gs_node_is_gpusort(node->plan))
+		gs_sort_parallel_set_gather(gs_node_sort((CustomScanState *) node),
+									((PlanState *) gather)->ps_ExprContext);
+	return planstate_tree_walker(node, find_sorts, gather);
+}
+
+static bool
+find_gathers(PlanState *node, void *context)
+{
+	if (IsA(node, GatherMergeState))
+		(void) find_sorts(outerPlanState(node), node);
+	/* another one below it, or in its subplans, has sorts of its own */
+	return planstate_tree_walker(node, find_gathers, context);
+}
+
+void
+gs_node_started(QueryDesc *query)
+{
+	if (query->plannedstmt->parallelModeNeeded && !IsParallelWorker())
+		(void) find_gathers(query->planstate, NULL);
+}
+
+static Size
+parallel_estimate(CustomScanState *node, ParallelContext *pcxt)
+{
+	return gs_sort_parallel_bytes(gs_node_sort(node), pcxt->nworkers + 1);
+}
+
+static void
+parallel_initialize(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
+{
+	/* without a segment there are no workers */
+	gs_sort_parallel_create(gs_node_sort(node), coordinate, pcxt->nworkers + 1, pcxt->seg != NULL,
+							node->ss.ps.state->es_query_dsa);
+}
+
+static void
+parallel_reinitialize(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
+{
+	gs_sort_parallel_recreate(gs_node_sort(node));
+}
+
+static void
+parallel_attach(CustomScanState *node, shm_toc *toc, void *coordinate)
+{
+	gs_sort_parallel_attach(gs_node_sort(node), coordinate, node->ss.ps.state->es_query_dsa);
+}
+
+/* The shared memory is released before EXPLAIN runs.  A sort that runs again reports no more. */
+static void
+parallel_shutdown(CustomScanState *node)
+{
+	GsSortState *state = gs_node_sort(node);
+
+	if (IsParallelWorker())
+		return;
+	/* the plan is a copy for this query, if it is parallel_aware only to report */
+	if (!state->spec.may_share && node->ss.ps.plan->parallel_aware)
+		node->ss.ps.plan->parallel_aware = false;
+	gs_sort_parallel_detach(state);
+}
+
+/* ------------------------------------------------------------------ callbacks */
+
+#define SORT_METHODS(exec) \
+	{ \
+		.CustomName = "GpuSort", \
+		.BeginCustomScan = sort_begin, \
+		.ExecCustomScan = exec, \
+		.EndCustomScan = sort_end, \
+		.ReScanCustomScan = sort_rescan, \
+		.MarkPosCustomScan = sort_mark, \
+		.RestrPosCustomScan = sort_restore, \
+		.EstimateDSMCustomScan = parallel_estimate, \
+		.InitializeDSMCustomScan = parallel_initialize, \
+		.ReInitializeDSMCustomScan = parallel_reinitialize, \
+		.InitializeWorkerCustomScan = parallel_attach, \
+		.ShutdownCustomScan = parallel_shutdown, \
+		.ExplainCustomScan = gs_node_explain \
+	}
+
+static const CustomExecMethods sort_exec_methods = SORT_METHODS(sort_exec);
+static const CustomExecMethods sort_exec_methods_verified = SORT_METHODS(sort_exec_verified);
+
+static Node *
+sort_create_state(CustomScan *scan)
+{
+	GsSortNode *node = palloc0(sizeof(GsSortNode));
+
+	/* before a worker reads anything else that the leader has written */
+	gs_shared_check_build(strVal(list_nth(scan->custom_private, PRIVATE_BUILD)));
+	NodeSetTag(node, T_CustomScanState);
+	node->css.methods = gpusort_verify ? &sort_exec_methods_verified : &sort_exec_methods;
+	return (Node *) node;
+}
+
+const CustomScanMethods gs_node_scan_methods = {
+	.CustomName = "GpuSort",
+	.CreateCustomScanState = sort_create_state
+};

@@ -8,6 +8,7 @@
 #ifndef GPUSORT_NODE_GPUSORT_H
 #define GPUSORT_NODE_GPUSORT_H
 
+#include "executor/execdesc.h"
 #include "nodes/extensible.h"
 
 #include "sort/sort_state.h"
@@ -47,5 +48,17 @@ extern int	gs_node_presorted_columns(const CustomScan *scan);
 
 /* Has the participants of a parallel plan share the node's sort. */
 extern void gs_sort_node_share(CustomScan *scan);
+
+/* After a query has started: its GpuSorts learn which Gather Merge they are below. */
+extern void gs_node_started(QueryDesc *query);
+
+/*
+ * For EXPLAIN: the Sort Key, as PostgreSQL prints it, and with ANALYZE the statistics of the sort.
+ * Without ANALYZE the output is the same on every machine.
+ */
+extern void gs_node_explain(CustomScanState *node, List *ancestors, struct ExplainState *es);
+
+/* The Sort Key of a node that runs, in short, palloc'd.  It raises no ERROR. */
+extern char *gs_node_describe_key(CustomScanState *node);
 
 #endif							/* GPUSORT_NODE_GPUSORT_H */

@@ -18,7 +18,7 @@
  *	  GsSortSpec	spec = {
  *		  .desc = desc,.columns = columns,.ncolumns = 2,.expected_rows = 100000,
  *		  .slot = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple),
- *		  .write_tied = gs_sort_ties_write,.parent_context = CurrentMemoryContext
+ *		  .parent_context = CurrentMemoryContext
  *	  };
  *	  bool		sorted = true;
  *
@@ -45,10 +45,18 @@
 #include "sort/sort_state.h"
 #include "store/store_fetch.h"
 
+/* Not for callers: writes the rows that the engine has sorted, and left tied, as a run, in order. */
+extern GsStatus gs_sort_ties_write(void *sort);
+
 /*
  * Makes a sort, IDLE, in zeroed memory.  The spec is copied; what it points to must live as long.
  */
-extern void gs_sort_init(GsSortState *state, const GsSortSpec *spec);
+static inline void
+gs_sort_init(GsSortState *state, const GsSortSpec *spec)
+{
+	state->spec = *spec;
+	state->spec.write_tied = gs_sort_ties_write;
+}
 
 /* Back to IDLE: frees what a sort holds, after which it can begin again.  Legal at any time. */
 extern void gs_sort_reset(GsSortState *state);
@@ -114,8 +122,7 @@ extern int	gs_sort_next_rows(GsSortState *state, int nwanted, MinimalTuple *rows
 extern bool gs_sort_can_rewind(const GsSortState *state);
 extern void gs_sort_rewind(GsSortState *state);
 
-/* Remembers the position, and returns to it. */
-extern void gs_sort_mark(GsSortState *state);
+/* Returns to the position that gs_store_mark() has remembered. */
 extern void gs_sort_restore(GsSortState *state);
 
 #endif							/* GPUSORT_SORT_H */

@@ -22,10 +22,9 @@
 #include "read/read_statistics.h"
 #include "read/read_tied.h"
 #include "sort/sort.h"
-#include "sort/sort_keys.h"
 #include "sort/sort_parallel.h"
-#include "sort/sort_presorted.h"
 #include "sort/sort_stats.h"
+#include "store/store_device.h"
 #include "store/store_fallback.h"
 #include "store/store_fetch.h"
 #include "store/store_runs.h"
@@ -414,6 +413,23 @@ void
 gs_sort_disable_device(GsSortState *state)
 {
 	gs_store_forbid_device(&state->store, NULL);
+}
+
+void
+gs_sort_clear(GsSortState *state)
+{
+	ExecClearTuple(state->spec.slot);
+	gs_sort_stats_end(state);
+	/* its memory, and perhaps a connection, are the store's context's */
+	if (state->participants.reader != NULL)
+		gs_device_close(state->participants.reader);
+	gs_store_clear(&state->store);
+	state->input = (GsSortInput) {0};
+	state->output = (GsSortOutput) {0};
+	state->participants.reader = NULL;
+	state->participants.role = GS_ROLE_SERIAL;
+	state->participants.of_streams = GS_ROLE_SERIAL;
+	state->participants.sends = false;
 }
 
 /* ---------------------------------------------------------------- few rows */

@@ -31,7 +31,7 @@
 
 #include "read/read_statistics.h"
 #include "read/read_tied.h"
-#include "sort/sort_keys.h"
+#include "sort/sort_state.h"
 #include "store/store_device.h"
 #include "store/store_fallback.h"
 #include "store/store_space.h"

@@ -10,7 +10,6 @@
 #include "postgres.h"
 
 #include "sort/sort.h"
-#include "sort/sort_ties.h"
 
 pg_noinline TupleTableSlot *
 gs_sort_find_next(GsSortState *state, bool forward)
@@ -82,12 +81,6 @@ gs_sort_rewind(GsSortState *state)
 	gs_store_rewind(&state->store);
 	if (state->output.verification != NULL)
 		gs_verify_output_restart(state->output.verification, true);
-}
-
-void
-gs_sort_mark(GsSortState *state)
-{
-	gs_store_mark(&state->store);
 }
 
 void

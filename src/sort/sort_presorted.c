@@ -30,7 +30,7 @@
 
 #include "key/key_row.h"
 #include "read/read_limit.h"
-#include "sort/sort_presorted.h"
+#include "sort/sort_state.h"
 #include "store/store_space.h"
 
 #include "utils/memutils.h"

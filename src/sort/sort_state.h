@@ -1,15 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * sort_state.h
- *	  The state of a sort.
+ *	  The state of a sort, and what the files of src/sort/ offer each other.
  *
- *	  spec			what is sorted, and how; does not change
- *	  participants	the other processes of a parallel plan
- *	  store			the rows (store/store.h)
- *	  input			how they come in
- *	  output		how they are returned
- *
- * Only the files of src/sort/ and those of the folders below change them (scripts/check-includes).
+ * Only these files and those of the folders below change the parts (scripts/check-includes, README.md).
  * Callers use the functions of sort.h, and may read.
  *
  *-------------------------------------------------------------------------
@@ -80,15 +74,70 @@ typedef struct GsSortStats
 
 struct GsSortState
 {
-	GsSortSpec	spec;
+	GsSortSpec	spec;			/* what is sorted, and how; does not change */
 	GsSortParticipants participants;
-	GsStore		store;
+	GsStore		store;			/* the rows */
 	GsSortInput input;
 	GsSortOutput output;
 	GsSortStats stats;
 };
 
-/* Back to IDLE: frees what a sort holds, but for output.ties.  Callers use gs_sort_reset(). */
+/* Between the files of src/sort/; callers use sort.h. */
+
+/* Back to IDLE: frees what a sort holds, but for output.ties. */
 extern void gs_sort_clear(GsSortState *state);
+
+/* ------------------------------------------------------ sort_presorted.c */
+
+/*
+ * Rows that arrive in the requested order: decides whether that is worth a try, before the engine
+ * opens (order.presorted, and the comparator for it).
+ */
+extern void gs_presorted_begin(GsSortState *state);
+
+/*
+ * Adds the slot's row to the engine of such rows; form as for gs_row_source_init().  False: it was not added,
+ * because it sorts before the last row, or because memory is full; gs_sort_reload() is to follow.
+ */
+extern bool gs_presorted_add(GsSortState *state, TupleTableSlot *slot, const GsRowForm *form);
+
+/* ----------------------------------------------------------- sort_keys.c */
+
+/*
+ * Would other keys suit the rows that were kept (store_few.h), and those that will follow them,
+ * better?
+ */
+extern bool gs_sort_few_want_other_keys(const GsSortState *state);
+
+/* Would other keys suit the rows so far better?  all_read: no more rows follow. */
+extern bool gs_sort_wants_other_keys(GsSortState *state, bool all_read);
+
+/* Adds a row in the way of all rows.  False: the engine failed. */
+typedef bool (*GsAddRow) (GsSortState *state, TupleTableSlot *slot);
+
+/*
+ * Adds the rows of the engine to another engine, with keys if they have none, or with other keys.
+ * False: the engine failed and has lost them.
+ */
+extern bool gs_sort_reload(GsSortState *state, GsAddRow add);
+
+/*
+ * Adds the rows that a device has sorted in a wrong order to another engine, with the same keys:
+ * in the order that it found, in which equal rows are in input order.  False: the engine failed and
+ * has lost them.
+ */
+extern bool gs_sort_take_back(GsSortState *state, GsAddRow add);
+
+/* ----------------------------------------------------------- sort_ties.c */
+
+/*
+ * Orders rows that a device leaves tied, if the last columns are only compared or have no full key.
+ * The next row that the engine has sorted, in the sort's slot; forward only.  There must be one.
+ * Valid until the next call.  NULL: the engine failed.  Comparators may raise errors.
+ */
+extern TupleTableSlot *gs_sort_ties_next(GsSortState *state);
+
+/* No more rows are returned. */
+extern void gs_sort_ties_end(GsSortState *state);
 
 #endif							/* GPUSORT_SORT_STATE_H */

@@ -23,7 +23,6 @@
 
 #include "key/key_row.h"
 #include "sort/sort.h"
-#include "sort/sort_ties.h"
 #include "store/store_fetch.h"
 
 #include "miscadmin.h"

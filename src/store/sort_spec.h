@@ -5,7 +5,7 @@
  *
  * The caller fills in a GsSortSpec and passes it to gs_sort_init(), which copies
  * it.  It does not change afterwards, however often the sort runs.  Fields that
- * are left zero ask for nothing, but for write_tied.
+ * are left zero ask for nothing.
  *
  *-------------------------------------------------------------------------
  */
@@ -48,8 +48,8 @@ typedef struct GsSortSpec
 	/* how they are returned */
 	GsSortLimit *limit;			/* only the first rows; NULL: all */
 	ExprContext *econtext;		/* of the limit */
-	GsStatus	(*write_tied) (void *sort);	/* writes rows that a device leaves tied as a run, in
-											 * order: gs_sort_ties_write() */
+	GsStatus	(*write_tied) (void *sort);	/* set by gs_sort_init(): writes rows that a device
+											 * leaves tied as a run, in order */
 	bool		random_access;	/* may be rewound, marked, read backward */
 	bool		verify_output;	/* gpusort.verify: see order_verify.h */
 	bool		caller_verifies;	/* approximate keys are taken for exact: the caller compares the
