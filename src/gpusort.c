@@ -8,8 +8,7 @@
  * functions.
  *
  *	  guc.c					the settings
- *	  plan/plan_rewrite		replaces the Sorts of a finished plan
- *	  plan/plan_explain		shows why a Sort was not replaced
+ *	  plan/plan_rewrite		replaces the Sorts of a finished plan, or shows why not
  *	  plan/plan_path		gives the planner the cost of a GpuSort
  *	  node/node_gpusort		executes a GpuSort
  *	  index/index_hook		sorts the entries of a btree index that is built
@@ -31,11 +30,7 @@
 #include "common/key_pack.h"
 #include "index/index_hook.h"
 #include "node/node_gpusort.h"
-#include "plan/plan_choice.h"
-#include "plan/plan_explain.h"
-#include "plan/plan_path.h"
-#include "plan/plan_rewrite.h"
-#include "plan/plan_walk.h"
+#include "plan/plan.h"
 
 #include "executor/executor.h"
 #include "fmgr.h"

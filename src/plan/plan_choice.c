@@ -13,7 +13,7 @@
 #include "postgres.h"
 
 #include "guc.h"
-#include "plan/plan_choice.h"
+#include "plan/plan.h"
 
 #include "utils/lsyscache.h"
 

@@ -17,7 +17,7 @@
  */
 #include "postgres.h"
 
-#include "plan/plan_limit.h"
+#include "plan/plan.h"
 
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"

@@ -19,10 +19,8 @@
 
 #include "pg_compat.h"
 #include "key/key_columns.h"
-#include "plan/plan_choice.h"
+#include "plan/plan.h"
 #include "plan/plan_cost.h"
-#include "plan/plan_limit.h"
-#include "plan/plan_path.h"
 #include "store/store_device.h"
 
 #include "miscadmin.h"

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * plan_rewrite.c
- *	  Replaces the Sort and Incremental Sort nodes of a finished plan.
+ *	  Changes a finished plan: its Sorts and Incremental Sorts become GpuSorts.
  *
  * set_plan_references() has run, and determines the form of the new node.  The target list of a
  * Sort holds Vars that refer to its child (OUTER_VAR).  A CustomScan without a relation refers to
@@ -16,14 +16,12 @@
 #include "postgres.h"
 
 #include "guc.h"
-#include "key/key_columns.h"
 #include "node/node_gpusort.h"
-#include "plan/plan_choice.h"
+#include "pg_compat.h"
+#include "plan/plan.h"
 #include "plan/plan_cost.h"
-#include "plan/plan_limit.h"
-#include "plan/plan_rewrite.h"
-#include "plan/plan_walk.h"
 
+#include "commands/explain.h"
 #include "executor/execdesc.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
@@ -31,6 +29,114 @@
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "utils/lsyscache.h"
+
+/* -------------------------------------------------------------------- a walk */
+
+/* True: the walk ends.  It calls walk_children() for the nodes below this one. */
+typedef bool (*PlanWalker) (Plan *plan, void *context);
+
+static bool
+walk_list(List *plans, PlanWalker walker, void *context)
+{
+	ListCell   *lc;
+
+	foreach(lc, plans)
+	{
+		if (lfirst(lc) != NULL && walker(lfirst(lc), context))
+			return true;
+	}
+	return false;
+}
+
+/* The children that are not in lefttree and righttree. */
+static List *
+other_children(Plan *plan)
+{
+	switch (nodeTag(plan))
+	{
+		case T_Append:
+			return ((Append *) plan)->appendplans;
+		case T_MergeAppend:
+			return ((MergeAppend *) plan)->mergeplans;
+		case T_SubqueryScan:
+			return list_make1(((SubqueryScan *) plan)->subplan);
+		case T_CustomScan:
+			return ((CustomScan *) plan)->custom_plans;
+		default:
+			return NIL;
+	}
+}
+
+/*
+ * Calls a walker for each child of a node, but not for those of a foreign scan, whose plans are
+ * never executed as such.  Returns true if it did.
+ */
+static bool
+walk_children(Plan *plan, PlanWalker walker, void *context)
+{
+	check_stack_depth();
+	if (IsA(plan, ForeignScan))
+		return false;
+	return walk_list(other_children(plan), walker, context) ||
+		(plan->lefttree != NULL && walker(plan->lefttree, context)) ||
+		(plan->righttree != NULL && walker(plan->righttree, context));
+}
+
+/* Calls a walker for the plan of a statement and for those of its subqueries. */
+static bool
+walk_statement(const PlannedStmt *statement, PlanWalker walker, void *context)
+{
+	return (statement->planTree != NULL && walker(statement->planTree, context)) ||
+		walk_list(statement->subplans, walker, context);
+}
+
+/* --------------------------------------------- subqueries that may end early */
+
+static bool
+ends_with_first(const SubPlan *subquery)
+{
+	return subquery->subLinkType == EXISTS_SUBLINK ||
+		((subquery->subLinkType == ANY_SUBLINK || subquery->subLinkType == ALL_SUBLINK) &&
+		 !subquery->useHashTable);
+}
+
+static bool
+add_subqueries(Node *expression, void *numbers)
+{
+	Bitmapset **found = numbers;
+
+	if (expression == NULL)
+		return false;
+	if (IsA(expression, SubPlan) && ends_with_first((SubPlan *) expression))
+		*found = bms_add_member(*found, ((SubPlan *) expression)->plan_id);
+	return expression_tree_walker(expression, add_subqueries, numbers);
+}
+
+/* Those of other expressions, such as of join conditions, are rare. */
+static bool
+add_subqueries_of_node(Plan *plan, void *numbers)
+{
+	(void) add_subqueries((Node *) plan->targetlist, numbers);
+	(void) add_subqueries((Node *) plan->qual, numbers);
+	(void) add_subqueries((Node *) plan->initPlan, numbers);
+	return walk_children(plan, add_subqueries_of_node, numbers);
+}
+
+/*
+ * The numbers of the subqueries of a statement of which only the first rows may be needed, because
+ * an EXISTS, or a comparison with the rows one by one, ends with the first one that decides it.
+ */
+static Bitmapset *
+subqueries_that_may_stop(const PlannedStmt *statement)
+{
+	Bitmapset  *numbers = NULL;
+
+	if (statement->subplans != NIL)
+		(void) walk_statement(statement, add_subqueries_of_node, &numbers);
+	return numbers;
+}
+
+/* ------------------------------------------------------------------- rewrite */
 
 /* Constants of the rewrite of a plan. */
 typedef struct Rewrite
@@ -71,7 +177,7 @@ gs_plan_is_repeatable(Query *query)
 static void
 rewrite_statement(PlannedStmt *statement, bool may_stop, const Rewrite *rewrite)
 {
-	const Bitmapset *may_stop_too = gs_plan_subqueries_that_may_stop(statement);
+	const Bitmapset *may_stop_too = subqueries_that_may_stop(statement);
 	GsPlanLimit bound = gs_plan_limit_none;
 	ListCell   *lc;
 
@@ -91,23 +197,6 @@ gs_plan_rewrite(PlannedStmt *statement, const GsChoiceSettings *settings, bool r
 	const Rewrite rewrite = {.settings = settings, .repeatable = repeatable};
 
 	rewrite_statement(statement, may_stop, &rewrite);
-}
-
-const char *
-gs_plan_rewrite_why_not(PlannedStmt *statement, const Sort *sort)
-{
-	const GsChoiceSettings settings = gs_choice_settings();
-	char	   *why_not = "another extension's node is above the sort";
-	const Rewrite rewrite = {.settings = &settings, .sort = sort, .why_not = &why_not};
-
-	if (!settings.enabled)
-		return "gpusort.enabled is off";
-	rewrite_statement(statement, false, &rewrite);
-	/* the statement does not say whether it was planned for its first rows */
-	if (why_not == NULL && IsA(sort, IncrementalSort))
-		rewrite_statement(statement, true, &rewrite);
-	return why_not != NULL ? why_not :
-		"settings of gpusort have changed since the query was planned";
 }
 
 /* The columns of a Sort's ORDER BY. */
@@ -345,4 +434,66 @@ rewrite_plan(Plan *plan, GsPlanLimit bound, const Rewrite *rewrite)
 					(errmsg("GpuSort not used: %s", reason)));
 	}
 	return plan;
+}
+
+/* ------------------------------------------------------------------- EXPLAIN */
+
+/*
+ * Why a Sort of a plan, which was rewritten, is not a GpuSort: a phrase that starts in lower case.
+ * By the current settings, which may differ from those of the planner.
+ */
+static const char *
+why_not_replaced(PlannedStmt *statement, const Sort *sort)
+{
+	const GsChoiceSettings settings = gs_choice_settings();
+	char	   *why_not = "another extension's node is above the sort";
+	const Rewrite rewrite = {.settings = &settings, .sort = sort, .why_not = &why_not};
+
+	if (!settings.enabled)
+		return "gpusort.enabled is off";
+	rewrite_statement(statement, false, &rewrite);
+	/* the statement does not say whether it was planned for its first rows */
+	if (why_not == NULL && IsA(sort, IncrementalSort))
+		rewrite_statement(statement, true, &rewrite);
+	return why_not != NULL ? why_not :
+		"settings of gpusort have changed since the query was planned";
+}
+
+/* A plan has no place for the reasons, so EXPLAIN asks for them again. */
+static void
+explain_sort(PlanState *node, ExplainState *es)
+{
+	if (IsA(node->plan, Sort) || IsA(node->plan, IncrementalSort))
+		ExplainPropertyText("GpuSort Not Used",
+							why_not_replaced(es->pstmt, (Sort *) node->plan), es);
+}
+
+void
+gs_plan_explain_install(void)
+{
+	gs_explain_add_option("gpusort", explain_sort);
+}
+
+/* For EXPLAIN ANALYZE: see node_gpusort.c. */
+static bool
+is_gpusort(Plan *plan, void *context)
+{
+	return gs_node_is_gpusort(plan) || walk_children(plan, is_gpusort, context);
+}
+
+static bool
+make_report(Plan *plan, void *context)
+{
+	plan->parallel_aware |= gs_node_is_gpusort(plan);
+	return walk_children(plan, make_report, context);
+}
+
+PlannedStmt *
+gs_plan_with_reports(PlannedStmt *statement)
+{
+	if (!walk_statement(statement, is_gpusort, NULL))
+		return statement;
+	statement = copyObject(statement);
+	(void) walk_statement(statement, make_report, NULL);
+	return statement;
 }
