@@ -3,21 +3,8 @@
  * gpusort.c
  *	  Library load: settings, hooks, the executor node and the supervisor.
  *
- * Loading the library by LOAD, session_preload_libraries or
- * shared_preload_libraries is sufficient.  CREATE EXTENSION only adds SQL
- * functions.
- *
- *	  guc.c					the settings
- *	  plan/plan_rewrite		replaces the Sorts of a finished plan, or shows why not
- *	  plan/plan_path		gives the planner the cost of a GpuSort
- *	  node/node_gpusort		executes a GpuSort
- *	  index/index_hook		sorts the entries of a btree index that is built
- *	  cluster/cluster_hook	sorts the rows of a table that CLUSTER copies
- *	  client/supervisor		starts gpusortd and keeps it running
- *	  stats/stats			statistics of all sessions
- *	  sql_*.c				SQL functions
- *
- * DESIGN.md lists the files in the order in which a row passes through them.
+ * Loading the library by LOAD, session_preload_libraries or shared_preload_libraries is sufficient.
+ * CREATE EXTENSION only adds SQL functions.  README.md lists the folders and the hooks.
  *
  *-------------------------------------------------------------------------
  */

@@ -42,9 +42,9 @@ extern bool gs_plan_is_repeatable(Query *query);
 
 /*
  * Replaces Sort nodes of a finished plan in place, subplans included.  With gpusort.debug_plan,
- * reports the others and the reasons.  settings: those of the planner.  repeatable:
- * gs_plan_is_repeatable() of the query before it was planned.  may_stop: it is planned for its first
- * rows.
+ * reports the others and the reasons.  settings: those of the planner.  repeatable: what
+ * gs_plan_is_repeatable() says of the query before it is planned.  may_stop: the query is planned
+ * for its first rows.
  */
 extern void gs_plan_rewrite(PlannedStmt *statement, const GsChoiceSettings *settings,
 							bool repeatable, bool may_stop);

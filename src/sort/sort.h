@@ -45,7 +45,7 @@
 #include "sort/sort_state.h"
 #include "store/store_fetch.h"
 
-/* Not for callers: writes the rows that the engine has sorted, and left tied, as a run, in order. */
+/* Not for callers: writes the rows that a device has sorted, and left tied, as a run, in order. */
 extern GsStatus gs_sort_ties_write(void *sort);
 
 /*

@@ -5,25 +5,17 @@
  *
  * Which keys are best is known only after some rows:
  *
- *	  - presorted rows have no keys; the first row out of order, or full memory,
- *		makes keys necessary;
- *	  - keys end before a column of variable width, and many rows tie: longer keys
- *		are better;
- *	  - truncated keys, or codes of a collation, are equal for too many rows:
- *		full keys are better;
+ *	  - presorted rows need keys at the first row out of order, or if memory is full;
+ *	  - keys end before a column of variable width, and many rows tie: longer keys are better;
+ *	  - truncated keys, or codes of a collation, are equal for too many rows: full keys are better;
  *	  - a column has few distinct values: a dictionary is better;
  *	  - a dictionary is full: other keys are needed;
  *	  - keys by which a device has sorted were disproved: the CPU engine can compare.
  *
- * Then the rows in the engine are added again, in input order, to a new engine.
- * This costs a copy of each row, so it is done only while few rows are there;
- * for presorted rows, PostgreSQL's test for sorted input costs as much.  Rows that a
- * device has sorted are added in its order; equal ones have equal keys, and so are in
- * input order, too.
- *
- * The new engine may reach its memory limit and write runs, or fall back to a
- * tuplesort: rows that are added again go the way of all rows.  After ERROR and
- * cancel both engines are freed with the sort's memory context.
+ * Then the rows in the engine are added again, in input order, to a new engine, which may write
+ * runs or fall back as any.  This costs a copy of each row, so it is done only while few rows are
+ * there; for presorted rows, PostgreSQL's test for sorted input costs as much.  Rows that a device
+ * has sorted are added in its order, in which equal ones are in input order, too.
  *
  *-------------------------------------------------------------------------
  */

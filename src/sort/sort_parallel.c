@@ -5,12 +5,10 @@
  *
  * Below a Gather Merge, one participant, the consumer, returns the rows of all.  The others, the
  * producers, send it their rows: through a job on a device, or sorted, through streams in shared
- * memory.  README.md has the reasons.
+ * memory.  What a producer cannot send it sorts itself, and the Gather Merge merges it with the
+ * rest.  README.md has the reasons.
  *
  * Equal rows come in the order of participants, and for each participant as it read them.
- *
- * What a producer cannot send it sorts itself, and the Gather Merge merges it with the rest, as it
- * does without a shared job.
  *
  * Keys mean the same in all participants: they depend on the columns, on settings, which workers
  * have from the leader, and on enum labels, which are compared (gs_key_encoder_fingerprint()).

@@ -3,26 +3,17 @@
  * sort_presorted.c
  *	  Rows that arrive in the requested order.
  *
- * Many do: those of a table that was filled in that order, or of a scan or a sort
- * below.  PostgreSQL's sort notices this with n - 1 comparisons.  To compare a row
- * with the one before costs less than the keys of several columns or of a text,
- * and where keys are truncated or approximate, rows have to be compared in any
- * case.  So if the first rows are in order, which were kept (store_few.c), and as long
- * as no row sorts before the last one, rows are compared as they arrive and get no
- * keys.  They go to an engine whose layout has no columns.  For it all rows are
- * equal, so it keeps them in input order, which is the requested order, and already
- * verified.
+ * Rows are compared as they arrive, and get no keys, as long as none sorts before the last one
+ * (README.md, "Order and verification").  They go to an engine whose layout has no columns.  For it
+ * all rows are equal, so it keeps them in input order, which is already verified.
  *
  * If memory is full, and keys would not decide, the rows become a sorted run without keys, which
  * the following rows extend.  The last row is copied to compare the next one with it.  If all rows
- * are in order, this is the only run, and it is returned as it was written.
+ * are in order, this is the only run, and it is returned as it was written.  Otherwise it is merged
+ * with later runs by comparisons, as PostgreSQL merges all runs (order.c).
  *
  * Of rows that arrive in groups, each batch is a sort (read_groups.c).  After a batch that was not
  * in order, the next one is not expected to be.
- *
- * At the first row out of order, among random rows the second or third, the rows
- * in memory get keys (sort_keys.c).  A run that was written by then is merged
- * with later runs by comparisons, as PostgreSQL merges all runs (order.c).
  *
  *-------------------------------------------------------------------------
  */

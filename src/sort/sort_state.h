@@ -3,8 +3,8 @@
  * sort_state.h
  *	  The state of a sort, and what the files of src/sort/ offer each other.
  *
- * Only these files and those of the folders below change the parts (scripts/check-includes, README.md).
- * Callers use the functions of sort.h, and may read.
+ * Only these files and those of the folders below change the parts (scripts/check-includes).
+ * Callers use the functions of sort.h, and may read.  README.md lists the parts.
  *
  *-------------------------------------------------------------------------
  */
@@ -47,7 +47,7 @@ typedef struct GsSortInput
 	GsRowForm  *form;			/* of rows that are only values; NULL: none came yet */
 	bool		counting;		/* gs_key_encoder_is_counting() of the key, or it was before the
 								 * last row */
-	uint64		tied_check;		/* the number of rows at which these are examined for ties (read_tied.h) */
+	uint64		tied_check;		/* the number of rows at which they are examined for ties */
 	bool		restarted;		/* a device failed, and the child ran twice */
 } GsSortInput;
 
@@ -58,7 +58,7 @@ typedef struct GsSortTies GsSortTies;
 typedef struct GsSortOutput
 {
 	bool		leaves_ties;	/* a device has: the window is empty */
-	GsSortTies *ties;			/* orders them, with a window of its own; NULL: no row was returned yet */
+	GsSortTies *ties;			/* orders the rows; NULL: none was returned yet */
 	GsOutputVerification *verification; /* NULL unless spec.verify_output */
 } GsSortOutput;
 
@@ -96,8 +96,8 @@ extern void gs_sort_clear(GsSortState *state);
 extern void gs_presorted_begin(GsSortState *state);
 
 /*
- * Adds the slot's row to the engine of such rows; form as for gs_row_source_init().  False: it was not added,
- * because it sorts before the last row, or because memory is full; gs_sort_reload() is to follow.
+ * Adds the slot's row to the engine of such rows; form as for gs_row_source_init().  False: the row
+ * sorts before the last one, or memory is full; gs_sort_reload() is to follow.
  */
 extern bool gs_presorted_add(GsSortState *state, TupleTableSlot *slot, const GsRowForm *form);
 

@@ -57,6 +57,15 @@ init_layout(GsKeyLayout *layout)
 }
 
 static void
+report_no_memory(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OUT_OF_MEMORY),
+			 errmsg("out of memory"),
+			 errdetail("Failed while measuring the speed of the engines.")));
+}
+
+static void
 push_row(GsEngine *engine, GsBatch **batch, uint64 key)
 {
 	GsKeyLayout *layout = engine->request.layout;
@@ -64,10 +73,7 @@ push_row(GsEngine *engine, GsBatch **batch, uint64 key)
 
 	if ((*batch == NULL || !gs_engine_has_space(*batch, ROW_BYTES)) &&
 		gs_engine_reserve(engine, ROW_BYTES, batch) != GS_STATUS_OK)
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("out of memory"),
-				 errdetail("Failed while measuring the speed of the engines.")));
+		report_no_memory();
 	memset(gs_batch_next_row(*batch), (int) key, ROW_BYTES);
 	record = gs_batch_next_record(*batch);
 	record[0] = key;
@@ -103,10 +109,7 @@ measure(uint64 nrows, bool on_device)
 	INSTR_TIME_SET_CURRENT(start);
 	engine = gs_engine_cpu_open(&request);
 	if (engine == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("out of memory"),
-				 errdetail("Failed while measuring the speed of the engines.")));
+		report_no_memory();
 	for (uint64 i = 0; i < nrows; i++)
 		push_row(engine, &batch, pg_prng_uint64(&random));
 	if (on_device)

@@ -5,8 +5,7 @@
  *
  * The memory is a dynamic segment, which the first sort creates (README.md).  Its handle is in a
  * structure of a few bytes, for which PostgreSQL always has space (ShmemInitStruct(), as
- * pg_prewarm uses it).  Its name ends with the build ID, so all who use it agree on the layout.
- * The segment lives as long as the server, and starts from zero after a crash of it.
+ * pg_prewarm uses it).  The segment starts from zero after a crash of the server.
  *
  *	  GsStatsSegment:	databases[]		counters of processes that have ended
  *						slots[]			one for each PGPROC: the process that has it

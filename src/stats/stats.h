@@ -3,12 +3,8 @@
  * stats.h
  *	  Statistics of all sessions: what gpusort has sorted, and who sorts now.
  *
- * Each process has a slot in shared memory that it alone writes: counters, and the sort that
- * it is performing.  So an update takes no lock and no atomic operation.  When a process
- * ends, its counters are added to those of its database.
- *
- * The memory is created by the first sort after the start of the server, however the
- * library was loaded (stats.c).  Without it, updates have no effect; nothing here fails.
+ * Each process alone writes its slot in shared memory, without a lock (README.md).  Without that
+ * memory, updates have no effect; nothing here fails.
  *
  *-------------------------------------------------------------------------
  */

@@ -52,8 +52,9 @@ typedef struct GsSortSpec
 											 * leaves tied as a run, in order */
 	bool		random_access;	/* may be rewound, marked, read backward */
 	bool		verify_output;	/* gpusort.verify: see order_verify.h */
-	bool		caller_verifies;	/* approximate keys are taken for exact: the caller compares the
-									 * rows that are returned, and sorts again if they are in wrong order */
+	bool		caller_verifies;	/* approximate keys are taken for exact: the caller compares
+									 * the rows that are returned, and sorts again if their
+									 * order is wrong */
 	TupleTableSlot *slot;		/* of a minimal tuple; rows are returned in it */
 
 	/* other processes */

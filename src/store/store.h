@@ -53,7 +53,8 @@ typedef enum GsStorePhase
 typedef struct GsStorePolicy
 {
 	bool		gives_rows;		/* to another process, which sorts them: those that a device has */
-	bool		merged_elsewhere;	/* someone else merges the runs, or adds those of others before that */
+	bool		merged_elsewhere;	/* someone else merges the runs, or adds those of others before
+									 * the merge */
 
 	/*
 	 * Called before the rows become a run.  True: they are another process's now, and *status

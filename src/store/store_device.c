@@ -3,16 +3,13 @@
  * store_device.c
  *	  When a sort uses a device, and how its rows get there.
  *
- * A serial sort starts in the CPU engine, so one whose size was estimated wrong
- * never waits for a device.  At gpusort.device_min_rows rows, or when memory is
- * full, its rows are copied to the buffers that are shared with gpusortd, in
- * input order.  The following rows are written there directly.
- *
- * A job that participants of a parallel plan share is on a device from the first
+ * A serial sort starts in the CPU engine (src/sort/README.md).  When it moves, its rows are copied
+ * to the buffers that are shared with gpusortd, in input order, and the following rows are written
+ * there directly.  A job that participants of a parallel plan share is on a device from the first
  * row on.
  *
- * If anything fails before all rows are copied, the sort stays in the CPU engine,
- * and EXPLAIN shows the reason.
+ * If anything fails before all rows are copied, the sort stays in the CPU engine, and EXPLAIN shows
+ * the reason.
  *
  *-------------------------------------------------------------------------
  */

@@ -3,23 +3,16 @@
  * store_few.c
  *	  Sorts few rows by comparisons, without keys and without an engine.
  *
- * Estimates can be wrong by any factor, and a sort below a nested loop runs again for each row
- * above it.  To set up an encoder, an engine and its memory takes more time than to sort three
- * rows.  So the first rows of a sort are kept here.  If there are no more, they are also sorted
- * here; otherwise they go to an engine, in input order, and the following rows go there directly
- * (sort_input.c).
+ * To set up an encoder, an engine and its memory takes more time than to sort three rows
+ * (src/sort/README.md).
  *
  * Rows are stored one after the other in a small block.  Each has an entry with its first sort
  * column, abbreviated if the type supports that, as in a tuplesort, unless ICU orders abbreviated
  * keys otherwise (collation/icu_agreement.h); if these are equal, the columns are extracted from
- * the rows. A binary insertion sort by PostgreSQL's comparators orders the entries.  It makes
+ * the rows.  A binary insertion sort by PostgreSQL's comparators orders the entries.  It makes
  * fewer comparisons than a quicksort, and is stable.
  *
- * If the first sort column is compressed or out of line, the rows go to an engine, too: each
- * comparison would fetch the value, while an encoder fetches it once.
- *
- * Memory and comparators are kept for the next sort of the node.  After an ERROR there is nothing
- * to clean up but memory.
+ * Memory and comparators are kept for the next sort of the node.
  *
  *-------------------------------------------------------------------------
  */

@@ -3,12 +3,10 @@
  * store_runs.c
  *	  Merges runs, of one sort or several.
  *
- * If memory did not hold all rows, store_space.c has written runs, which are merged while rows are
- * returned.  In a parallel index build each process writes runs, and then merges a range of all of
- * them, or the leader merges all.
+ * store_space.c writes runs if memory does not hold all rows.  In a parallel index build each
+ * process writes runs, and then merges a range of all of them, or the leader merges all.
  *
- * Temporary files belong to the resource owner, which removes them after ERROR
- * and cancel.  Loops over rows check for interrupts.
+ * Temporary files belong to the resource owner, which removes them after ERROR and cancel.
  *
  *-------------------------------------------------------------------------
  */

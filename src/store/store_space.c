@@ -17,11 +17,7 @@
  * A device that is full has not taken its last batches.  They are still in the shared buffers, and
  * are copied to the next engine first.  Those that it leaves tied are ordered as they are written.
  *
- * A producer of a shared job does not write runs when the device is full: the rows that the device
- * took belong to the consumer, and the producer sorts the rest (sort_parallel.c).
- *
- * Each step leaves all rows in place if it fails, or if an ERROR or a cancel interrupts it: then
- * everything is in the sort's memory context.
+ * Each step leaves all rows in place if it fails, or if an ERROR or a cancel interrupts it.
  *
  *-------------------------------------------------------------------------
  */

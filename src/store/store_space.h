@@ -23,9 +23,8 @@ extern GsEngineRequest gs_store_make_request(GsStore *store);
 extern void gs_store_open_engine(GsStore *store);
 
 /*
- * Begins a batch with space for a row of row_bytes, in store->batch: in the CPU engine, on a device,
- * or after the rows so far were written as a run.  Returns NULL, or the reason why there is no
- * space.
+ * Begins a batch with space for a row of row_bytes, in store->batch: in the CPU engine, on a
+ * device, or after the rows so far were written as a run.  NULL, or why there is no space.
  */
 extern const char *gs_store_begin_batch(GsStore *store, Size row_bytes);
 

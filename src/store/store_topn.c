@@ -3,25 +3,17 @@
  * store_topn.c
  *	  A top-N sort: rows that a LIMIT cannot return are dropped.
  *
- * A LIMIT asks for the first N rows in order, of many.  They go to the engine as in any sort.
- * Once there are several times N, the engine sorts what it has and drops all but the first N; the
- * last of these is the *cutoff*.  From then on a row that does not sort before the cutoff is
- * dropped as soon as its key is known, before it is stored.  Ties are dropped, because they
- * arrived later, so the sort is stable.  When there are several times N rows again, this repeats.
+ * Each time there are several times as many rows as a LIMIT asks for, the engine sorts what it has
+ * and drops all but the first ones, the last of which is the cutoff (src/sort/README.md).
  *
  * With rows in random order, each round reads four times as many rows as the last.  With rows in
- * the opposite order, the worst case, each row is sorted 4/3 times.  Memory stays at 4N rows; if
- * the memory limit is reached first, the round begins earlier.
- *
- * Keys of a collation cost more than one comparison of two texts, which mostly ends at their first
- * letters.  There the values of the first column are compared by PostgreSQL's comparator before a
- * key is made.  Where keys are only approximate, no row is dropped by them: the order of the
- * engine is verified before it drops rows, and rows are compared with the cutoff.
+ * the opposite order, the worst case, each row is sorted 4/3 times.  If the memory limit is
+ * reached first, the round begins earlier.
  *
  * PostgreSQL keeps a heap of N rows, and compares each row with the top of it after it has copied
- * the row.  This is faster for any N, so there is nothing to choose.  Processor time of PostgreSQL
- * and of this, 3 M rows of 150 bytes by a bigint, whole queries: 244 and 214 ms with LIMIT 100,
- * 612 and 327 ms with LIMIT 100,000 (Zen 5, PostgreSQL 15.20, 2026-11).
+ * the row.  This is faster for any N, so there is nothing to choose: 244 and 214 ms of processor
+ * time with LIMIT 100, 612 and 327 ms with LIMIT 100,000 (3 M rows of 150 bytes by a bigint, whole
+ * queries; Zen 5, PostgreSQL 15.20, 2026-11).
  *
  * After rows have moved to a device, the cutoff stays as it is.
  *

@@ -3,7 +3,8 @@
  * store_topn.h
  *	  A top-N sort: rows that a LIMIT cannot return are dropped.
  *
- * Nothing here blocks or fails, but comparators may raise errors.
+ * Rows equal to the cutoff are dropped, because they arrived later, so the sort is stable.  Nothing
+ * here blocks or fails, but comparators may raise errors.
  *
  *-------------------------------------------------------------------------
  */
