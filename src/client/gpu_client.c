@@ -27,7 +27,7 @@
 #include "pg_compat.h"
 #include "client/gpu_client.h"
 #include "client/supervisor.h"
-#include "common/device_placement.h"
+#include "common/device_table.h"
 
 #include "lib/ilist.h"
 #include "miscadmin.h"

@@ -31,7 +31,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/device_loan.h"
+#include "common/device_table.h"
 #include "common/protocol.h"
 #include "guc.h"
 #include "client/service_arguments.h"

@@ -23,7 +23,7 @@
 
 #include <signal.h>
 
-#include "common/device_choice.h"
+#include "common/device_table.h"
 #include "guc.h"
 #include "client/service_process.h"
 #include "client/supervisor.h"
@@ -263,9 +263,9 @@ find_devices(Supervisor *supervisor)
 
 	for (int i = 0; i < supervisor->nprocesses; i++)
 		ndevices = Max(ndevices, gs_service_process_ndevices(supervisor->processes[i]));
-	if (!choice->is_auto || choice->ndevices == ndevices)
+	if (!choice->is_auto || choice->devices == GS_DEVICES_BELOW(ndevices))
 		return false;
-	gs_device_choice_set_all(choice, ndevices);
+	choice->devices = GS_DEVICES_BELOW(ndevices);
 	return true;
 }
 
@@ -273,7 +273,6 @@ find_devices(Supervisor *supervisor)
 static void
 set_processes(Supervisor *supervisor)
 {
-	const GsDeviceChoice *choice = &supervisor->choice;
 	GsServiceProcess *chosen[GS_MAX_DEVICES];
 	GsServiceProcess *removed[GS_MAX_DEVICES];
 	int			nchosen = 0;
@@ -283,7 +282,7 @@ set_processes(Supervisor *supervisor)
 	{
 		GsServiceProcess *process = find_process(supervisor, device);
 
-		if (gs_device_choice_has(choice, device))
+		if ((supervisor->choice.devices & GS_DEVICE_BIT(device)) != 0)
 			chosen[nchosen++] = process != NULL ? process : gs_service_process_create(device);
 		else if (process != NULL)
 			removed[nremoved++] = process;

@@ -36,7 +36,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/host_device.h"
 #include "common/key_codec.h"
 
 #define GS_MAX_COLUMNS	32		/* one NULL bit each in a uint32 */

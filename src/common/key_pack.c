@@ -17,8 +17,6 @@
 
 #include <string.h>
 
-#include "common/key_chunk.h"
-
 #if defined(__x86_64__) && defined(__GNUC__)
 #define GS_HAVE_PEXT 1
 #include <cpuid.h>

@@ -18,9 +18,8 @@
 
 #include <stdlib.h>
 
-#include "common/clock.h"
-#include "common/device_loan.h"
-#include "common/min_max.h"
+#include "common/basics.h"
+#include "common/device_table.h"
 
 /* Blocks released in one turn, because the driver may wait for all streams each time. */
 #define MAX_RELEASES	16

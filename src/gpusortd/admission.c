@@ -11,8 +11,7 @@
  */
 #include "gpusortd/admission.h"
 
-#include "common/clock.h"
-#include "common/min_max.h"
+#include "common/basics.h"
 #include "gpusortd/connection.h"
 
 /* A job whose client has requested nothing for this time can be parked. */

@@ -52,7 +52,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/clock.h"
+#include "common/basics.h"
 #include "job/log.h"
 
 /* ---------------------------------------------------------- state, sending */

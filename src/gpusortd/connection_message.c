@@ -25,7 +25,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/clock.h"
+#include "common/basics.h"
 #include "job/log.h"
 
 /* Messages to read in one turn of the loop, so that other clients get theirs. */

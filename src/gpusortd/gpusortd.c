@@ -16,8 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/device_loan.h"
-#include "common/min_max.h"
+#include "common/basics.h"
+#include "common/device_table.h"
 #include "device/device.h"
 #include "gpusortd/server.h"
 #include "job/log.h"

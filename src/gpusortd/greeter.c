@@ -24,7 +24,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/clock.h"
+#include "common/basics.h"
 #include "gpusortd/service.h"
 #include "job/log.h"
 

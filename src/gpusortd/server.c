@@ -33,8 +33,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/clock.h"
-#include "common/min_max.h"
+#include "common/basics.h"
 #include "gpusortd/admission.h"
 #include "gpusortd/connection.h"
 #include "gpusortd/greeter.h"

@@ -12,9 +12,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "common/clock.h"
-#include "common/device_loan.h"
-#include "common/min_max.h"
+#include "common/basics.h"
+#include "common/device_table.h"
 
 bool
 gs_service_open(GsService *service, GsDevice *device, GsDevicePool *pool,

@@ -17,7 +17,7 @@
 
 #include <stdlib.h>
 
-#include "common/clock.h"
+#include "common/basics.h"
 #include "job/job_internal.h"
 
 /* -------------------------------------------------------------------- life */

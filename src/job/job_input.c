@@ -13,8 +13,7 @@
 
 #include <stdlib.h>
 
-#include "common/clock.h"
-#include "common/min_max.h"
+#include "common/basics.h"
 #include "job/job_internal.h"
 
 #define MAX_BLOCK_BYTES		((size_t) 32 << 20)

@@ -16,7 +16,7 @@
  */
 #include "job/job.h"
 
-#include "common/min_max.h"
+#include "common/basics.h"
 #include "job/job_internal.h"
 
 /* A limit, for fairness. */

@@ -31,8 +31,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/clock.h"
-#include "common/min_max.h"
+#include "common/basics.h"
 #include "job/job_internal.h"
 
 /* Of the radix sort, for the number of its passes. */

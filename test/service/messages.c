@@ -25,7 +25,7 @@
 
 #include "gpusortd/admission.h"
 #include "gpusortd/connection.h"
-#include "common/clock.h"
+#include "common/basics.h"
 #include "doubles/daemon/device_host.h"
 #include "unit_check.h"
 

@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/clock.h"
-#include "common/device_loan.h"
+#include "common/basics.h"
+#include "common/device_table.h"
 #include "doubles/daemon/device_host.h"
 #include "unit_client.h"
 #include "unit_driver.h"
