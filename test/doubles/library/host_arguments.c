@@ -7,8 +7,7 @@
  */
 #include "postgres.h"
 
-#include "client/service_arguments.h"
-#include "common/device_table.h"
+#include "client/service_process.h"
 #include "doubles/library/double_settings.h"
 #include "doubles/wrap.h"
 #include "guc.h"
