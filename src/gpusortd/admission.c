@@ -66,7 +66,7 @@ waited_us(const GsConnection *connection, uint64_t now)
 static uint64_t
 spare_for_later(const GsService *service, const GsConnection *oldest, uint64_t now)
 {
-	uint64_t	limit = gs_device_pool_limit(service->pool);
+	uint64_t	limit = service->pool->limit;
 	uint64_t	taken = need_of(oldest) + gs_device_pool_lent(service->pool);
 
 	if (waited_us(oldest, now) < RESERVE_AFTER_US)
@@ -188,23 +188,23 @@ gs_admission_run(GsAdmission *admission, GsService *service)
 {
 	uint64_t	now;
 
-	if (service->nwaiting == 0 && !gs_device_pool_borrows(service->pool))
+	if (service->nwaiting == 0 && service->pool->borrowed == 0)
 		return GS_NEVER;
 	now = gs_clock_us();
 	if (now < admission->next_us && admission->narrivals == service->narrivals &&
-		admission->committed == gs_device_pool_committed(service->pool))
+		admission->committed == service->pool->committed)
 		return admission->next_us;
 
 	admit_waiting(service, now);
 	if (service->park_folder != NULL)
 		park_one(service, now);
 	admission->narrivals = service->narrivals;
-	admission->committed = gs_device_pool_committed(service->pool);
+	admission->committed = service->pool->committed;
 	admission->next_us = now + (service->nwaiting > 0 ? CHECK_INTERVAL_US : LOAN_CHECK_INTERVAL_US);
 	GS_LIST_FOREACH(const GsConnection, connection, waiting, &service->waiting)
 	{
 		admission->next_us = Min(admission->next_us, connection->deadline_us);
 	}
-	return service->nwaiting == 0 && !gs_device_pool_borrows(service->pool) ? GS_NEVER :
+	return service->nwaiting == 0 && service->pool->borrowed == 0 ? GS_NEVER :
 		admission->next_us;
 }

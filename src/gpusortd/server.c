@@ -383,7 +383,7 @@ release_idle_memory(GsServer *server)
 	}
 	if (gs_device_pool_owes(pool))
 		server->idle_check_us = now;
-	else if (gs_device_pool_reserved(pool) <= gs_device_pool_used(pool))
+	else if (gs_device_pool_reserved(pool) <= pool->used)
 		server->idle_check_us = GS_NEVER;
 	else if (server->idle_check_us == GS_NEVER)
 		server->idle_check_us = now + (gs_device_pool_can_lend(pool) ? MIN_IDLE_CHECK_US :

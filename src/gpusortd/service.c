@@ -35,7 +35,7 @@ gs_service_open(GsService *service, GsDevice *device, GsDevicePool *pool,
 	memcpy(slot->name, device->name, sizeof(slot->name));
 	device->ops->memory(device, &free_bytes, &total_bytes);
 	slot->memory_total = total_bytes;
-	slot->memory_limit = gs_device_pool_limit(pool);
+	slot->memory_limit = pool->limit;
 	slot->turn_us = 0;
 	gs_service_publish(service);
 	service->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -71,7 +71,7 @@ gs_service_publish(GsService *service)
 {
 	GsDeviceSlot *slot = service->slot;
 
-	atomic_store_explicit(&slot->used, gs_device_pool_used(service->pool), memory_order_relaxed);
+	atomic_store_explicit(&slot->used, service->pool->used, memory_order_relaxed);
 	atomic_store_explicit(&slot->reserved, gs_device_pool_reserved(service->pool),
 						  memory_order_relaxed);
 	atomic_store_explicit(&slot->jobs_done, service->jobs_done, memory_order_relaxed);

@@ -59,7 +59,7 @@ service_join(Service *service, GsDeviceTable *table, uint32_t number)
 	slot->identity[0] = identity.words[0];
 	slot->identity[1] = identity.words[1];
 	slot->kind = service->device->kind;
-	slot->memory_limit = gs_device_pool_limit(service->pool);
+	slot->memory_limit = service->pool->limit;
 	slot->state = GS_DEVICE_RUNNING;
 }
 
@@ -69,7 +69,7 @@ service_stop(Service *service)
 	uint64_t	free_bytes;
 	uint64_t	total_bytes;
 
-	CHECK(gs_device_pool_used(service->pool) == 0);
+	CHECK(service->pool->used == 0);
 	gs_device_pool_destroy(service->pool);
 	if (service->device->ops->memory(service->device, &free_bytes, &total_bytes))
 		CHECK(free_bytes == total_bytes);

@@ -294,7 +294,7 @@ unit_link_close(UnitLink *link)
 	CHECK(link->job == NULL && link->member == NULL);
 	if (link->consumer == NULL)
 	{
-		CHECK(gs_device_pool_used(link->pool) == 0);
+		CHECK(link->pool->used == 0);
 		gs_device_pool_destroy(link->pool);
 		link->device->ops->close(link->device);
 	}
