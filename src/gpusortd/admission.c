@@ -74,7 +74,7 @@ spare_for_later(const GsService *service, const GsConnection *oldest, uint64_t n
 	GS_LIST_FOREACH(const GsConnection, connection, active, &service->active)
 	{
 		if (connection->job != NULL && is_idle(connection->job, now))
-			taken += gs_job_commitment(connection->job);
+			taken += gs_device_pool_commitment(gs_job_memory(connection->job));
 	}
 	if (taken > limit)
 		return UINT64_MAX;
@@ -84,7 +84,7 @@ spare_for_later(const GsService *service, const GsConnection *oldest, uint64_t n
 	{
 		if (connection->job != NULL && !is_idle(connection->job, now) &&
 			connection->arrival > oldest->arrival)
-			taken += gs_job_commitment(connection->job);
+			taken += gs_device_pool_commitment(gs_job_memory(connection->job));
 	}
 	return limit - Min(taken, limit);
 }
@@ -157,9 +157,9 @@ park_one(GsService *service, uint64_t now)
 			return;
 		if (!can_be_parked(connection, now))
 			continue;
-		free_after += gs_job_commitment(connection->job);
+		free_after += gs_device_pool_commitment(gs_job_memory(connection->job));
 		longest = longer_idle(longest, connection);
-		if (gs_job_is_wanted(connection->job))
+		if (gs_device_pool_is_wanted(gs_job_memory(connection->job)))
 			wanted = longer_idle(wanted, connection);
 	}
 	if (wanted != NULL)

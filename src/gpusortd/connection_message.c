@@ -175,24 +175,22 @@ static void
 handle_job_join(GsConnection *connection, const GsJobJoin *join, ConnectionState state)
 {
 	GsSortJob  *job = gs_connection_find_job(connection->service, join->token);
-	GsParticipant participant = gs_connection_participant(connection, join->participant);
+	GsParticipant participant;
 	const char *why_not = "there is no such sort (any more)";
 
 	if (!validate_job(connection, join->nwords, join->keys_only, join->participant))
 		return;
-	if (job != NULL)
-		connection->member = (state == STATE_READING ? gs_job_read : gs_job_join)
-			(job, join->nwords, join->keys_only != 0, &participant, &why_not);
-	if (connection->member == NULL)
-	{
-		gs_connection_refuse_job(connection, GS_FAILED_JOB, why_not);
-		return;
-	}
 	connection->open = (GsJobOpen)
 	{
-		.nwords = join->nwords,.keys_only = join->keys_only
+		.nwords = join->nwords,.keys_only = join->keys_only,.participant = join->participant
 	};
-	gs_connection_begin_job(connection, state);
+	participant = gs_connection_participant(connection);
+	if (job != NULL)
+		connection->member = gs_job_join(job, &participant, state == STATE_READING, &why_not);
+	if (connection->member == NULL)
+		gs_connection_refuse_job(connection, GS_FAILED_JOB, why_not);
+	else
+		gs_connection_begin_job(connection, state);
 }
 
 /* Checks that the client names one of its own buffers. */

@@ -9,12 +9,11 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "job/job.h"
+#include "job/job_internal.h"
 
 #include <stdlib.h>
 
 #include "common/basics.h"
-#include "job/job_internal.h"
 
 #define MAX_BLOCK_BYTES		((size_t) 32 << 20)
 #define FIRST_BATCHES		64

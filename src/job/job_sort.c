@@ -26,13 +26,12 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "job/job.h"
+#include "job/job_internal.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "common/basics.h"
-#include "job/job_internal.h"
 
 /* Of the radix sort, for the number of its passes. */
 #define DIGIT_BITS		8
@@ -254,7 +253,7 @@ gs_job_sort(GsSortJob *job, GsAlgorithm algorithm, bool partial, bool find_equal
 		fail_for_memory(job);	/* as at the first attempt */
 		return;
 	}
-	if (!gs_job_layout_is_valid(layout, (uint32_t) job->nwords, job->keys_only) ||
+	if (!gs_job_layout_is_valid(layout, job->consumer.participant.nwords, job->keys_only) ||
 		layout->nrows < job->nrows)
 	{
 		gs_job_fail(job, GS_FAILED_PROTOCOL, "invalid key layout");

@@ -536,15 +536,15 @@ test_parking(void **unused)
 	gs_job_poll(client.job);
 	CHECK(services[0].pool->borrowed > 0);
 	table_of_devices.slots[0].nwaiting = 1;
-	CHECK(!gs_job_is_wanted(client.job));
+	CHECK(!gs_device_pool_is_wanted(gs_job_memory(client.job)));
 	table_of_devices.slots[3].nwaiting = 1;
-	CHECK(gs_job_is_wanted(client.job));
+	CHECK(gs_device_pool_is_wanted(gs_job_memory(client.job)));
 	CHECK(gs_job_can_be_parked(client.job) && gs_job_park(client.job, folder));
 	while (gs_job_is_being_parked(client.job))
 		gs_job_poll(client.job);
 	release_returned(&services[0]);
 	CHECK(services[0].pool->used == 0 && lent_bytes() == 0);
-	CHECK(services[0].pool->borrowed == 0 && !gs_job_is_wanted(client.job));
+	CHECK(services[0].pool->borrowed == 0 && !gs_device_pool_is_wanted(gs_job_memory(client.job)));
 	client_fetch(&client, 0);
 	client_check_batches(&client, 0, INT32_MAX);
 	client_close(&client);

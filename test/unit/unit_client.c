@@ -162,8 +162,9 @@ client_open(Client *client, Service *service, const TestTable *table,
 	memset(client->buffer_pool.base, GARBAGE, (size_t) buffer_bytes * nbuffers);
 	CHECK(gs_device_pool_admit(service->pool, service->expected_bytes, &memory));
 	consumer.buffer_pool = client->buffer_pool;
-	client->job = gs_job_open(service->device, &memory, (uint32_t) client->layout.nwords,
-							  table->keys_only, &consumer);
+	consumer.nwords = (uint32_t) client->layout.nwords;
+	consumer.keys_only = table->keys_only;
+	client->job = gs_job_open(service->device, &memory, &consumer);
 	if (client->job != NULL)
 		return true;
 	gs_device_pool_free_all(&memory);
