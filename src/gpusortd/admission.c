@@ -9,10 +9,9 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "gpusortd/admission.h"
+#include "gpusortd/connection.h"
 
 #include "common/basics.h"
-#include "gpusortd/connection.h"
 
 /* A job whose client has requested nothing for this time can be parked. */
 #define IDLE_US		250000
@@ -184,27 +183,28 @@ park_one(GsService *service, uint64_t now)
 /* -------------------------------------------------------------------- check */
 
 uint64_t
-gs_admission_run(GsAdmission *admission, GsService *service)
+gs_admission_run(GsService *service)
 {
 	uint64_t	now;
 
 	if (service->nwaiting == 0 && service->pool->borrowed == 0)
 		return GS_NEVER;
 	now = gs_clock_us();
-	if (now < admission->next_us && admission->narrivals == service->narrivals &&
-		admission->committed == service->pool->committed)
-		return admission->next_us;
+	if (now < service->next_check_us && service->checked_arrivals == service->narrivals &&
+		service->checked_committed == service->pool->committed)
+		return service->next_check_us;
 
 	admit_waiting(service, now);
 	if (service->park_folder != NULL)
 		park_one(service, now);
-	admission->narrivals = service->narrivals;
-	admission->committed = service->pool->committed;
-	admission->next_us = now + (service->nwaiting > 0 ? CHECK_INTERVAL_US : LOAN_CHECK_INTERVAL_US);
+	service->checked_arrivals = service->narrivals;
+	service->checked_committed = service->pool->committed;
+	service->next_check_us = now +
+		(service->nwaiting > 0 ? CHECK_INTERVAL_US : LOAN_CHECK_INTERVAL_US);
 	GS_LIST_FOREACH(const GsConnection, connection, waiting, &service->waiting)
 	{
-		admission->next_us = Min(admission->next_us, connection->deadline_us);
+		service->next_check_us = Min(service->next_check_us, connection->deadline_us);
 	}
 	return service->nwaiting == 0 && service->pool->borrowed == 0 ? GS_NEVER :
-		admission->next_us;
+		service->next_check_us;
 }

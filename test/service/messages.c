@@ -23,7 +23,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "gpusortd/admission.h"
 #include "gpusortd/connection.h"
 #include "common/basics.h"
 #include "doubles/daemon/device_host.h"
@@ -77,7 +76,6 @@ typedef struct World
 	Dice	   *dice;
 	GsService	service;
 	GsDeviceSlot slot;
-	GsAdmission admission;
 	RandomClient clients[NCLIENTS];
 	MessagesReached *reached;
 } World;
@@ -782,7 +780,7 @@ turn(World *world)
 			gs_job_park(connection->job, service->park_folder);
 	}
 	CHECK(gs_list_is_empty(&service->waiting) == (service->nwaiting == 0));
-	gs_admission_run(&world->admission, service);
+	gs_admission_run(service);
 	for (int i = 0; i < NCLIENTS; i++)
 	{
 		RandomClient *client = &world->clients[i];
