@@ -78,20 +78,12 @@ PGDLLEXPORT void gs_supervisor_main(Datum main_arg);
  * in another file, with the start time of the server, so that that of a previous server is
  * ignored.
  */
-static struct flock
-lock_of_file(void)
-{
-	struct flock lock = {.l_type = F_WRLCK,.l_whence = SEEK_SET};
-
-	return lock;
-}
-
 /* Acquires the lock until this process ends; false: another process holds it. */
 static bool
 acquire_lock(void)
 {
 	int			fd = BasicOpenFile(LOCK_FILE, O_RDWR | O_CREAT);
-	struct flock lock = lock_of_file();
+	struct flock lock = {.l_type = F_WRLCK,.l_whence = SEEK_SET};
 
 	if (fd < 0)
 		ereport(FATAL,
@@ -113,7 +105,7 @@ static bool
 is_locked(void)
 {
 	int			fd = BasicOpenFile(LOCK_FILE, O_RDWR);
-	struct flock lock = lock_of_file();
+	struct flock lock = {.l_type = F_WRLCK,.l_whence = SEEK_SET};
 	bool		taken;
 
 	if (fd < 0)

@@ -139,9 +139,6 @@ typedef uint64_t (*GsExtractBitsFunction) (uint64_t value, uint64_t varying);
 
 extern GsExtractBitsFunction gs_extract_bits_function(void);
 
-/* The implementation without pext. */
-extern uint64_t gs_extract_bits_portable(uint64_t value, uint64_t varying);
-
 GS_HOST_DEVICE int
 gs_bit_width(uint64_t v)
 {
@@ -167,7 +164,7 @@ gs_bit_width(uint64_t v)
 #define GS_KEY_CHUNK_FUNCTION	static inline __attribute__((always_inline))
 #endif
 
-/* Moves the bits of value that are set in varying to the low end, as pext does. */
+/* The implementation without pext. */
 GS_KEY_CHUNK_FUNCTION uint64_t
 gs_extract_bits(uint64_t value, uint64_t varying)
 {

@@ -13,10 +13,8 @@
  * count against the limit; a job that exceeds its reservation may run out of
  * memory.
  *
- * Rows of a job that outgrows the device may be on other devices of the table that the
- * pool has joined, as far as these have memory that nobody has committed or waits for.
- * Such *borrowed* blocks belong to this process, which does not keep them when they are
- * freed.
+ * A job that outgrows the device *borrows* blocks of other devices of the table for its
+ * rows; this process does not keep them when they are freed (README.md).
  *
  *-------------------------------------------------------------------------
  */

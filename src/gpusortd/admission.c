@@ -67,25 +67,20 @@ spare_for_later(const GsService *service, const GsConnection *oldest, uint64_t n
 {
 	uint64_t	limit = service->pool->limit;
 	uint64_t	taken = need_of(oldest) + gs_device_pool_lent(service->pool);
+	uint64_t	later = 0;		/* of later jobs that were admitted before */
 
 	if (waited_us(oldest, now) < RESERVE_AFTER_US)
 		return UINT64_MAX;
 	GS_LIST_FOREACH(const GsConnection, connection, active, &service->active)
 	{
-		if (connection->job != NULL && is_idle(connection->job, now))
+		if (connection->job == NULL)
+			continue;
+		if (is_idle(connection->job, now))
 			taken += gs_device_pool_commitment(gs_job_memory(connection->job));
+		else if (connection->arrival > oldest->arrival)
+			later += gs_device_pool_commitment(gs_job_memory(connection->job));
 	}
-	if (taken > limit)
-		return UINT64_MAX;
-
-	/* later jobs that were admitted before */
-	GS_LIST_FOREACH(const GsConnection, connection, active, &service->active)
-	{
-		if (connection->job != NULL && !is_idle(connection->job, now) &&
-			connection->arrival > oldest->arrival)
-			taken += gs_device_pool_commitment(gs_job_memory(connection->job));
-	}
-	return limit - Min(taken, limit);
+	return taken > limit ? UINT64_MAX : limit - Min(taken + later, limit);
 }
 
 /* Admits waiting jobs; refuses those whose time is over. */
