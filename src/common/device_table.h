@@ -4,11 +4,10 @@
  *	  The devices of a server, for all its processes: which there are, their state,
  *	  memory and load, and which one does a job.
  *
- * The table is a file.  Each device has a gpusortd and a slot, by the number of the
+ * The table is a file, with a slot for each device and its gpusortd, by the number of the
  * device.  gpusortd maps the file and changes its slot, and in those of others what it
- * borrows; a backend reads a copy of the table to choose a device,
- * without asking anyone.  So a value can be behind, and those of a slot can be of
- * different moments.
+ * borrows; a backend reads a copy of the table to choose a device, without asking anyone.
+ * So a value can be behind, and those of a slot can be of different moments.
  *
  * The name of the file ends with the build ID, so all who use a file agree on its
  * layout.  Zeros are a valid table, in which no device is used.

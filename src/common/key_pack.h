@@ -3,10 +3,9 @@
  * key_pack.h
  *	  The fewest bits that order the rows.
  *
- * When all rows are known, most bits of a key turn out to be constant: a bigint
- * that counts to a million needs 20 of its 64 bits, a date column of one year
- * 9 of 32, eight hexadecimal digits 48 of 64.  The packing concatenates, from the
- * most significant sort column to the least, only what varies:
+ * A bigint that counts to a million needs 20 of its 64 bits, eight hexadecimal digits 48 of
+ * 64.  The packing concatenates, from the most significant sort column to the least, only what
+ * varies:
  *
  *	  NULL flag	  1 bit, if the column has both NULLs and values
  *	  range		  code - min, or max - code for DESC

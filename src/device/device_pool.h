@@ -3,15 +3,12 @@
  * device_pool.h
  *	  Device memory in blocks, shared by all jobs.
  *
- * Jobs grow while rows arrive, so they allocate memory in *blocks* of a few
- * sizes.  Freed blocks are kept for the next job, because calls of the driver
- * take long and may wait for all streams.  Blocks that are not used for some
- * time are released, so that an idle gpusortd holds no memory.
+ * Jobs grow while rows arrive, so they allocate *blocks* of a few sizes.  Freed blocks are kept
+ * for the next job, because calls of the driver may wait for all streams, and released when they
+ * have not been used for some time.
  *
- * Admission: a job states how much memory it expects to need.  It is admitted,
- * with a reservation of this size, if the limit permits.  All its allocations
- * count against the limit; a job that exceeds its reservation may run out of
- * memory.
+ * A job is admitted, with a reservation of what it expects to need, if the limit permits.  All
+ * its allocations count against the limit; beyond its reservation it may run out of memory.
  *
  * A job that outgrows the device *borrows* blocks of other devices of the table for its
  * rows; this process does not keep them when they are freed (README.md).

@@ -452,7 +452,10 @@ gs_server_run(GsServer *server, uint64_t idle_us)
 			next_us = Min(next_us, gs_admission_run(service));
 		release_idle_memory(server);
 		next_us = Min(next_us, server->idle_check_us);
-		gs_service_check_device(service);
+
+		/* a failure that no job reported: while one was closed, or memory was released */
+		if (service->device->error[0] != '\0')
+			gs_service_fail_device(service, service->device->error);
 		gs_service_publish(service);
 	}
 	gs_log("the device failed: %s", service->device_error);
@@ -514,7 +517,8 @@ gs_server_destroy(GsServer *server)
 		return false;
 	if (server->service.pool != NULL)
 		gs_device_pool_destroy(server->service.pool);
-	gs_service_close(&server->service);
+	if (server->service.epoll >= 0)
+		close(server->service.epoll);
 	free(server);
 	return true;
 }

@@ -43,27 +43,12 @@ gs_service_open(GsService *service, GsDevice *device, GsDevicePool *pool,
 }
 
 void
-gs_service_close(GsService *service)
-{
-	if (service->epoll >= 0)
-		close(service->epoll);
-	service->epoll = -1;
-}
-
-void
 gs_service_fail_device(GsService *service, const char *text)
 {
 	if (service->device_failed)
 		return;
 	service->device_failed = true;
 	snprintf(service->device_error, sizeof(service->device_error), "%s", text);
-}
-
-void
-gs_service_check_device(GsService *service)
-{
-	if (service->device->error[0] != '\0')
-		gs_service_fail_device(service, service->device->error);
 }
 
 void

@@ -46,21 +46,15 @@ typedef struct GsService
 } GsService;
 
 /*
- * The caller owns the device, the pool, the park folder and the slot, and keeps them
- * until gs_service_close().  False: errno has the error of epoll_create1().
+ * The caller owns the device, the pool, the park folder and the slot, keeps them as long as
+ * there are connections, and closes the epoll set at the end.  False: errno has the error of
+ * epoll_create1().
  */
 extern bool gs_service_open(GsService *service, GsDevice *device, GsDevicePool *pool,
 							GsParkFolder *park_folder, GsDeviceSlot *slot);
-extern void gs_service_close(GsService *service);
 
 /* Records that the device failed. */
 extern void gs_service_fail_device(GsService *service, const char *text);
-
-/*
- * Records a failure of the device that no job reported, because it happened
- * while a job was closed or memory was released.
- */
-extern void gs_service_check_device(GsService *service);
 
 /* Updates the statistics in the slot; device_pool.c has published the commitments. */
 extern void gs_service_publish(GsService *service);

@@ -413,11 +413,9 @@ queue_chunk(GsSortJob *job, uint64_t ngroups)
 	else
 		fine = ops->tie_keys(job->stream, &sort->rows, &sort->ties, sort->chunk, d_keys[0]) &&
 			ops->sort_ties(job->stream, sort->algorithm, &sort->ties, key_bits, d_keys,
-						   sort->d_tie_temp, sort->tie_temp_bytes);
-	if (!chunk->is_tail)
-		fine = fine && ops->check_order(job->stream, sort->ties.nties, d_keys[0], 0,
-										sort->ties.d_rows,
-										&sort->d_control->results.ties_check);
+						   sort->d_tie_temp, sort->tie_temp_bytes) &&
+			ops->check_order(job->stream, sort->ties.nties, d_keys[0], 0, sort->ties.d_rows,
+							 &sort->d_control->results.ties_check);
 	fine = fine && ops->place_ties(job->stream, &sort->ties, sorted_words(job));
 	sort->chunk++;
 	if (fine && counts_ties(job))

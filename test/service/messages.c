@@ -852,7 +852,7 @@ messages_run(Dice *dice, int max_steps, MessagesReached *reached)
 	}
 	CHECK_MSG(!any, "connections do not end");
 	CHECK(service->njobs == 0 && service->nwaiting == 0);
-	gs_service_close(service);
+	close(service->epoll);
 	CHECK(pool->used == 0 && pool->committed == 0);
 	while (gs_device_pool_release_idle(pool, gs_clock_us(), 0))
 		;
