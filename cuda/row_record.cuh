@@ -15,7 +15,7 @@
 #include "device/device.h"
 #include "device_sort.h"
 #include "key_compare.cuh"
-#include "common/key_chunk.h"
+#include "common/key_pack.h"
 
 /* The last of the batches low .. high that begins at or before row. */
 static __device__ __forceinline__ uint32_t

@@ -12,7 +12,7 @@
 #include <dlfcn.h>
 #include <limits.h>
 
-#include "common/device_choice.h"
+#include "common/device_table.h"
 #include "guc.h"
 #include "pg_compat.h"
 

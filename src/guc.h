@@ -42,7 +42,7 @@ extern bool gpusort_debug_plan;
 extern int	gpusort_log_min_duration;	/* ms; -1: none */
 
 /* settings of gpusortd */
-extern char *gpusort_device;	/* for gs_device_choice_parse(): src/common/device_choice.h */
+extern char *gpusort_device;	/* for gs_device_choice_parse(): src/common/device_table.h */
 extern int	gpusort_device_memory_limit;	/* MB, of each; 0: nine tenths */
 extern int	gpusort_device_park_limit;	/* MB, of each; 0: no files, -1: no limit */
 extern int	gpusort_device_idle;	/* s */

@@ -54,7 +54,7 @@ sub device_of
 }
 
 # A session that chooses this device, if that is as good as any other: it then depends on
-# the process ID (src/common/device_placement.c).
+# the process ID (src/common/device_table.c).
 sub session_on
 {
 	my ($device, $settings) = @_;

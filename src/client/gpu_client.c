@@ -26,13 +26,12 @@
 #include "guc.h"
 #include "pg_compat.h"
 #include "client/gpu_client.h"
-#include "client/supervisor.h"
-#include "common/device_placement.h"
+#include "client/service_process.h"
+#include "common/basics.h"
 
 #include "lib/ilist.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "portability/instr_time.h"
 #include "storage/fd.h"
 #include "storage/latch.h"
 #include "utils/memutils.h"
@@ -82,7 +81,7 @@ typedef struct ClientLink
 	GsEngineLink base;			/* must be first */
 	LinkUse		use;
 	dlist_node	node;			/* in idle_links, if idle; latest first */
-	instr_time	last_sent;		/* time of the last message */
+	uint64		last_sent_us;	/* time of the last message */
 	uint32		last_type;		/* its type, a GsMessageType */
 	int			socket;
 	bool		other_build;	/* gpusortd is of another build */
@@ -155,7 +154,7 @@ link_send(GsEngineLink *base, const GsMessage *message)
 	ClientLink *link = (ClientLink *) base;
 	ssize_t		sent;
 
-	INSTR_TIME_SET_CURRENT(link->last_sent);
+	link->last_sent_us = gs_clock_us();
 	link->last_type = message->type;
 	do
 		sent = send(link->socket, message, message->nbytes, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -360,7 +359,7 @@ connect_socket(ClientLink *link)
 
 	StaticAssertStmt(sizeof(GS_SERVICE_SOCKET) + 3 <= sizeof(address.sun_path),
 					 "the socket path is too long");
-	strlcpy(address.sun_path, gs_supervisor_socket(link->base.device), sizeof(address.sun_path));
+	strlcpy(address.sun_path, gs_service_socket(link->base.device), sizeof(address.sun_path));
 	if (!AcquireExternalFD())
 		return false;
 	link->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -405,7 +404,7 @@ send_hello(ClientLink *link, int buffer_pool)
 	header->cmsg_type = SCM_RIGHTS;
 	header->cmsg_len = CMSG_LEN(sizeof(int));
 	memcpy(CMSG_DATA(header), &buffer_pool, sizeof(int));
-	INSTR_TIME_SET_CURRENT(link->last_sent);
+	link->last_sent_us = gs_clock_us();
 	return sendmsg(link->socket, &envelope, MSG_NOSIGNAL) == (ssize_t) sizeof(hello);
 }
 
@@ -525,7 +524,7 @@ gs_gpu_client_status(int device, GsWelcome *welcome, int timeout_ms,
 
 	*state = "not answering";
 	if (!connect_socket(link))
-		*why_not = psprintf("could not connect to %s: %m", gs_supervisor_socket(device));
+		*why_not = psprintf("could not connect to %s: %m", gs_service_socket(device));
 	else if (!send_hello(link, -1))
 		*why_not = not_answering;
 	else if (receive_welcome(link, timeout_ms, why_not))
@@ -561,11 +560,9 @@ pop_idle(LinkUse use, int device)
 static bool
 was_idle_too_long(const ClientLink *link)
 {
-	instr_time	idle;
+	int64		idle_ms = (int64) (gs_clock_us() - link->last_sent_us) / 1000;
 
-	INSTR_TIME_SET_CURRENT(idle);
-	INSTR_TIME_SUBTRACT(idle, link->last_sent);
-	return INSTR_TIME_GET_MILLISEC(idle) > gpusort_device_idle * 1000.0 - IDLE_MARGIN_MS;
+	return idle_ms > gpusort_device_idle * INT64CONST(1000) - IDLE_MARGIN_MS;
 }
 
 /*

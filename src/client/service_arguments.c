@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * service_arguments.c
- *	  The command line of the gpusortd of one device.
+ *	  The command line of the gpusortd of one device, and its socket.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,8 +10,7 @@
 #include <unistd.h>
 
 #include "guc.h"
-#include "client/service_arguments.h"
-#include "client/supervisor.h"
+#include "client/service_process.h"
 
 #include "common/file_utils.h"
 #include "miscadmin.h"
@@ -41,6 +40,12 @@ find_program(char *path)
 	join_path_components(path, path, "gpusortd");
 }
 
+char *
+gs_service_socket(int device)
+{
+	return device == 0 ? pstrdup(GS_SERVICE_SOCKET) : psprintf("%s.%d", GS_SERVICE_SOCKET, device);
+}
+
 char **
 gs_service_arguments(int device)
 {
@@ -55,7 +60,7 @@ gs_service_arguments(int device)
 
 	argv[argc++] = pstrdup(path);
 	argv[argc++] = "--socket";
-	argv[argc++] = gs_supervisor_socket(device);
+	argv[argc++] = gs_service_socket(device);
 	argv[argc++] = "--device";
 	argv[argc++] = psprintf("cuda:%d", device);
 	argv[argc++] = "--table";

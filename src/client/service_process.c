@@ -31,17 +31,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/device_loan.h"
-#include "common/protocol.h"
+#include "common/basics.h"
 #include "guc.h"
-#include "client/service_arguments.h"
 #include "client/service_process.h"
 #include "client/supervisor.h"
 
 #include "common/file_utils.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
-#include "portability/instr_time.h"
 #include "storage/fd.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -64,31 +61,6 @@
 /* The lines for the supervisor have these prefixes. */
 #define DEVICES_PREFIX	"gpusortd: devices: "
 #define READY_PREFIX	"gpusortd: ready: "
-
-struct GsServiceProcess
-{
-	int			device;			/* its number */
-	char	   *title;			/* in the log of the server */
-	char	   *command;		/* the command line; NULL before the first start */
-	char	   *program;		/* the file that was started, likewise */
-	pid_t		pid;			/* 0: not running */
-	int			output;			/* of the pipe; -1: none */
-	int			watch;			/* the socket; -1: none */
-	bool		ready;			/* it has reported that */
-	bool		hangs;			/* and has been killed */
-	bool		gave_up;		/* no further start */
-	bool		reloaded;		/* the settings, since it was started */
-	int			nmissed;		/* unanswered bytes */
-	double		pinged_ms;		/* time of the last one */
-	TimestampTz started;
-	TimestampTz next_start;
-	int			delay_ms;		/* before the next restart */
-	int			ndevices;		/* that it has found; 0: not known */
-	int			line_bytes;		/* of an incomplete line */
-	char		line[GS_SUPERVISOR_LINE_BYTES];
-	char		last_line[GS_SUPERVISOR_LINE_BYTES];
-	GsDeviceStatus status;
-};
 
 /* An epoll set of all outputs; the kernel removes those that are closed. */
 static int	outputs = -1;
@@ -238,7 +210,7 @@ start(GsServiceProcess *process)
 	process->hangs = false;
 	process->reloaded = false;
 	process->nmissed = 0;
-	process->pinged_ms = 0;
+	process->pinged_us = 0;
 	process->started = GetCurrentTimestamp();
 
 	/* our signal handlers must not run in the child */
@@ -338,15 +310,6 @@ has_ended(GsServiceProcess *process, int *exit_status)
 	return true;
 }
 
-static double
-clock_ms(void)
-{
-	instr_time	now;
-
-	INSTR_TIME_SET_CURRENT(now);
-	return INSTR_TIME_GET_MILLISEC(now);
-}
-
 static char *
 why_killed(void)
 {
@@ -360,26 +323,26 @@ why_killed(void)
 static long
 ping(GsServiceProcess *process)
 {
-	const double interval_ms = Max(gpusort_service_timeout / PINGS, 1);
-	double		left_ms;
+	const long	interval_ms = Max(gpusort_service_timeout / PINGS, 1);
+	int64		left_us;
 	char		byte = 0;
 
 	if (process->hangs || gpusort_service_timeout == 0)
 		return -1;
-	left_ms = process->pinged_ms + interval_ms - clock_ms();
-	if (left_ms > 0 && left_ms <= interval_ms)
-		return (long) left_ms + 1;
+	left_us = (int64) (process->pinged_us - gs_clock_us()) + interval_ms * 1000;
+	if (left_us > 0)
+		return (long) (left_us / 1000) + 1;
 
-	if (process->pinged_ms == 0 || recv(process->watch, &byte, 1, MSG_DONTWAIT) == 1)
+	if (process->pinged_us == 0 || recv(process->watch, &byte, 1, MSG_DONTWAIT) == 1)
 	{
 		(void) send(process->watch, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 		process->nmissed = 0;
 	}
 	else
 		process->nmissed++;
-	process->pinged_ms = clock_ms();
+	process->pinged_us = gs_clock_us();
 	if (process->nmissed < (process->ready ? PINGS : PINGS * START_PATIENCE))
-		return (long) interval_ms + 1;
+		return interval_ms + 1;
 
 	/* it survives in an uninterruptible call of the driver; then its clients time out */
 	ereport(LOG, (errmsg("terminating %s (PID %d) because it does not answer", process->title,
@@ -575,18 +538,6 @@ gs_service_process_runs(GsServiceProcess *process)
 }
 
 void
-gs_service_process_signal(GsServiceProcess *process, int signo)
-{
-	kill(process->pid, signo);
-}
-
-void
-gs_service_process_log_stop(const GsServiceProcess *process)
-{
-	ereport(LOG, (errmsg("%s stopped", process->title)));
-}
-
-void
 gs_service_process_retry(GsServiceProcess *process)
 {
 	process->reloaded = true;
@@ -600,24 +551,6 @@ gs_service_process_restart(GsServiceProcess *process)
 	process->gave_up = false;
 	process->delay_ms = FIRST_DELAY_MS;
 	process->next_start = 0;
-}
-
-int
-gs_service_process_pid(const GsServiceProcess *process)
-{
-	return (int) process->pid;
-}
-
-int
-gs_service_process_ndevices(const GsServiceProcess *process)
-{
-	return process->ndevices;
-}
-
-const GsDeviceStatus *
-gs_service_process_status(const GsServiceProcess *process)
-{
-	return &process->status;
 }
 
 int

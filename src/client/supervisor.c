@@ -21,9 +21,11 @@
  */
 #include "postgres.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <unistd.h>
 
-#include "common/device_choice.h"
+#include "common/device_table.h"
 #include "guc.h"
 #include "client/service_process.h"
 #include "client/supervisor.h"
@@ -32,6 +34,7 @@
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
+#include "storage/fd.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "utils/guc.h"
@@ -45,16 +48,150 @@
 /* Minimum time between two requests of a backend. */
 #define REQUEST_INTERVAL_MS	1000
 
+#define LOCK_FILE		PG_STAT_TMP_DIR "/gpusort.supervisor.lock"
+#define STATUS_FILE		PG_STAT_TMP_DIR "/gpusort.status"
+
+/* What it tells backends. */
+typedef struct SupervisorStatus
+{
+	TimestampTz server_start;
+	TimestampTz written;
+	int			ndevices;
+	GsDeviceStatus devices[GS_MAX_DEVICES];
+} SupervisorStatus;
+
 /* The state of the worker. */
 typedef struct Supervisor
 {
 	GsDeviceChoice choice;		/* gpusort.device; "auto" with the devices known so far */
 	int			nprocesses;
 	GsServiceProcess *processes[GS_MAX_DEVICES];
-	GsSupervisorStatus written;	/* to the file */
+	SupervisorStatus written;	/* to the file */
 } Supervisor;
 
 PGDLLEXPORT void gs_supervisor_main(Datum main_arg);
+
+/* ------------------------------------------------------- the lock and the status */
+
+/*
+ * The lock is on a file; the kernel releases it when the process ends in any way.  The status is
+ * in another file, with the start time of the server, so that that of a previous server is
+ * ignored.
+ */
+/* Acquires the lock until this process ends; false: another process holds it. */
+static bool
+acquire_lock(void)
+{
+	int			fd = BasicOpenFile(LOCK_FILE, O_RDWR | O_CREAT);
+	struct flock lock = {.l_type = F_WRLCK,.l_whence = SEEK_SET};
+
+	if (fd < 0)
+		ereport(FATAL,
+				(errcode_for_file_access(),
+				 errmsg("could not open file \"%s\": %m", LOCK_FILE)));
+
+	/* the worker of a previous server may be about to exit */
+	for (int tries = 0; fcntl(fd, F_SETLK, &lock) != 0; tries++)
+	{
+		if (tries == 20)
+			return false;
+		pg_usleep(10000);
+	}
+	return true;
+}
+
+/* Is there a supervisor? */
+static bool
+is_locked(void)
+{
+	int			fd = BasicOpenFile(LOCK_FILE, O_RDWR);
+	struct flock lock = {.l_type = F_WRLCK,.l_whence = SEEK_SET};
+	bool		taken;
+
+	if (fd < 0)
+		return false;
+	taken = fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+	close(fd);
+	return taken;
+}
+
+/* Replaces the status, of which the caller has set the devices.  An error is logged. */
+static void
+write_file(const SupervisorStatus *status)
+{
+	FILE	   *file = AllocateFile(STATUS_FILE ".new", PG_BINARY_W);
+
+	if (file != NULL)
+	{
+		fprintf(file, INT64_FORMAT " " INT64_FORMAT " %d\n",
+				PgStartTime, GetCurrentTimestamp(), status->ndevices);
+		for (int i = 0; i < status->ndevices; i++)
+			fprintf(file, "%d\n%s\n%s\n", status->devices[i].device, status->devices[i].state,
+					status->devices[i].why);
+		if (FreeFile(file) == 0 && rename(STATUS_FILE ".new", STATUS_FILE) == 0)
+			return;
+	}
+	ereport(LOG,
+			(errcode_for_file_access(),
+			 errmsg("could not write file \"%s\": %m", STATUS_FILE)));
+}
+
+/* Reads a line, without the newline, and without what does not fit. */
+static bool
+read_line(FILE *file, char *line, int size)
+{
+	size_t		nbytes;
+
+	if (fgets(line, size, file) == NULL)
+		return false;
+	nbytes = strcspn(line, "\n");
+	if (line[nbytes] == '\0')
+		for (int c = getc(file); c != '\n' && c != EOF; c = getc(file))
+			;
+	line[nbytes] = '\0';
+	return true;
+}
+
+static bool
+read_device(FILE *file, GsDeviceStatus *status)
+{
+	char		number[16];
+
+	if (!read_line(file, number, sizeof(number)) ||
+		!read_line(file, status->state, sizeof(status->state)) ||
+		!read_line(file, status->why, sizeof(status->why)))
+		return false;
+	status->device = atoi(number);
+	return status->device >= 0 && status->device < GS_MAX_DEVICES;
+}
+
+/* False if no status has been written since the server started. */
+static bool
+read_file(SupervisorStatus *status)
+{
+	FILE	   *file = AllocateFile(STATUS_FILE, PG_BINARY_R);
+	char		times[64];
+	bool		whole;
+
+	if (file == NULL)
+		return false;
+	whole = read_line(file, times, sizeof(times)) &&
+		sscanf(times, INT64_FORMAT " " INT64_FORMAT " %d",
+			   &status->server_start, &status->written, &status->ndevices) == 3 &&
+		status->ndevices > 0 && status->ndevices <= GS_MAX_DEVICES;
+	for (int i = 0; whole && i < status->ndevices; i++)
+		whole = read_device(file, &status->devices[i]);
+	FreeFile(file);
+	return whole && status->server_start == PgStartTime;
+}
+
+/* Is a gpusortd in this state not started again before a reload? */
+static bool
+is_final(const GsDeviceStatus *status)
+{
+	return strcmp(status->state, GS_SUPERVISOR_NO_DEVICE) == 0 ||
+		strcmp(status->state, GS_SUPERVISOR_NO_PROGRAM) == 0;
+}
 
 /* ------------------------------------------------------------ for backends */
 
@@ -110,10 +247,10 @@ gs_supervisor_register(void)
 
 /* Have all gpusortd given up? */
 static bool
-gave_up(const GsSupervisorStatus *status)
+gave_up(const SupervisorStatus *status)
 {
 	for (int i = 0; i < status->ndevices; i++)
-		if (!gs_supervisor_is_final(&status->devices[i]))
+		if (!is_final(&status->devices[i]))
 			return false;
 	return true;
 }
@@ -123,9 +260,9 @@ gave_up(const GsSupervisorStatus *status)
  * allows another try?
  */
 static bool
-is_outdated(const GsSupervisorStatus *status)
+is_outdated(const SupervisorStatus *status)
 {
-	return gave_up(status) ? status->written < PgReloadTime : !gs_supervisor_is_locked();
+	return gave_up(status) ? status->written < PgReloadTime : !is_locked();
 }
 
 void
@@ -134,13 +271,13 @@ gs_supervisor_request(void)
 	static TimestampTz last_look = 0;
 	TimestampTz now = GetCurrentTimestamp();
 	BackgroundWorker worker;
-	GsSupervisorStatus status;
+	SupervisorStatus status;
 
 	if (!TimestampDifferenceExceeds(last_look, now, REQUEST_INTERVAL_MS))
 		return;
 	last_look = now;
-	if (gs_supervisor_is_locked() ||
-		(gs_supervisor_read_status(&status) && !is_outdated(&status)))
+	if (is_locked() ||
+		(read_file(&status) && !is_outdated(&status)))
 		return;
 	if (describe_worker(&worker))
 		(void) RegisterDynamicBackgroundWorker(&worker, NULL);
@@ -148,7 +285,7 @@ gs_supervisor_request(void)
 
 /* The status if there is no gpusortd. */
 static void
-set_all(GsSupervisorStatus *status, const char *state, const char *why)
+set_all(SupervisorStatus *status, const char *state, const char *why)
 {
 	for (int i = 0; i < status->ndevices; i++)
 	{
@@ -160,9 +297,9 @@ set_all(GsSupervisorStatus *status, const char *state, const char *why)
 GsDeviceStatus *
 gs_supervisor_status(int *ndevices)
 {
-	GsSupervisorStatus *status = palloc0(sizeof(GsSupervisorStatus));
+	SupervisorStatus *status = palloc0(sizeof(SupervisorStatus));
 
-	if (!gs_supervisor_read_status(status))
+	if (!read_file(status))
 	{
 		char		name[BGW_MAXLEN];
 
@@ -175,12 +312,6 @@ gs_supervisor_status(int *ndevices)
 		set_all(status, GS_SUPERVISOR_STOPPED, "the next large sort starts it again");
 	*ndevices = status->ndevices;
 	return status->devices;
-}
-
-char *
-gs_supervisor_socket(int device)
-{
-	return device == 0 ? pstrdup(GS_SERVICE_SOCKET) : psprintf("%s.%d", GS_SERVICE_SOCKET, device);
 }
 
 /* -------------------------------------------------------------- the processes */
@@ -218,7 +349,7 @@ stop(GsServiceProcess **processes, int n)
 
 	/* even those that the postmaster has ended already */
 	for (int k = 0; k < n; k++)
-		stopping[k] = gs_service_process_pid(processes[k]) != 0;
+		stopping[k] = processes[k]->pid != 0;
 
 	for (int i = 0; i < lengthof(signals) && any_runs(processes, n); i++)
 	{
@@ -227,7 +358,7 @@ stop(GsServiceProcess **processes, int n)
 
 		for (int k = 0; k < n; k++)
 			if (gs_service_process_runs(processes[k]))
-				gs_service_process_signal(processes[k], signals[i]);
+				kill(processes[k]->pid, signals[i]);
 		while (any_runs(processes, n) &&
 			   (left_ms = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), deadline)) > 0)
 			wait_for_events(left_ms);
@@ -236,17 +367,16 @@ stop(GsServiceProcess **processes, int n)
 	/* it ends when its call of the driver returns; the others go on */
 	for (int k = 0; k < n; k++)
 		if (gs_service_process_runs(processes[k]))
-			ereport(LOG, (errmsg("could not kill gpusortd (PID %d)",
-								 gs_service_process_pid(processes[k]))));
+			ereport(LOG, (errmsg("could not kill gpusortd (PID %d)", (int) processes[k]->pid)));
 		else if (stopping[k])
-			gs_service_process_log_stop(processes[k]);
+			ereport(LOG, (errmsg("%s stopped", processes[k]->title)));
 }
 
 static GsServiceProcess *
 find_process(const Supervisor *supervisor, int device)
 {
 	for (int i = 0; i < supervisor->nprocesses; i++)
-		if (gs_service_process_status(supervisor->processes[i])->device == device)
+		if (supervisor->processes[i]->device == device)
 			return supervisor->processes[i];
 	return NULL;
 }
@@ -262,10 +392,10 @@ find_devices(Supervisor *supervisor)
 	int			ndevices = 1;
 
 	for (int i = 0; i < supervisor->nprocesses; i++)
-		ndevices = Max(ndevices, gs_service_process_ndevices(supervisor->processes[i]));
-	if (!choice->is_auto || choice->ndevices == ndevices)
+		ndevices = Max(ndevices, supervisor->processes[i]->ndevices);
+	if (!choice->is_auto || choice->devices == GS_DEVICES_BELOW(ndevices))
 		return false;
-	gs_device_choice_set_all(choice, ndevices);
+	choice->devices = GS_DEVICES_BELOW(ndevices);
 	return true;
 }
 
@@ -273,7 +403,6 @@ find_devices(Supervisor *supervisor)
 static void
 set_processes(Supervisor *supervisor)
 {
-	const GsDeviceChoice *choice = &supervisor->choice;
 	GsServiceProcess *chosen[GS_MAX_DEVICES];
 	GsServiceProcess *removed[GS_MAX_DEVICES];
 	int			nchosen = 0;
@@ -283,7 +412,7 @@ set_processes(Supervisor *supervisor)
 	{
 		GsServiceProcess *process = find_process(supervisor, device);
 
-		if (gs_device_choice_has(choice, device))
+		if ((supervisor->choice.devices & GS_DEVICE_BIT(device)) != 0)
 			chosen[nchosen++] = process != NULL ? process : gs_service_process_create(device);
 		else if (process != NULL)
 			removed[nremoved++] = process;
@@ -326,7 +455,7 @@ apply_settings(Supervisor *supervisor)
 
 /* The state of all of them, for ps. */
 static void
-display_status(const GsSupervisorStatus *status)
+display_status(const SupervisorStatus *status)
 {
 	int			nsame = 0;
 	int			nrunning = 0;
@@ -344,13 +473,13 @@ display_status(const GsSupervisorStatus *status)
 static void
 write_status(Supervisor *supervisor)
 {
-	GsSupervisorStatus *written = &supervisor->written;
+	SupervisorStatus *written = &supervisor->written;
 	bool		changed = written->ndevices != supervisor->nprocesses;
 
 	written->ndevices = supervisor->nprocesses;
 	for (int i = 0; i < supervisor->nprocesses; i++)
 	{
-		const GsDeviceStatus *status = gs_service_process_status(supervisor->processes[i]);
+		const GsDeviceStatus *status = &supervisor->processes[i]->status;
 
 		changed |= memcmp(&written->devices[i], status, sizeof(*status)) != 0;
 		written->devices[i] = *status;
@@ -358,7 +487,7 @@ write_status(Supervisor *supervisor)
 	if (!changed)
 		return;
 	display_status(written);
-	gs_supervisor_write_status(written);
+	write_file(written);
 }
 
 static void
@@ -397,7 +526,7 @@ gs_supervisor_main(Datum main_arg)
 	pqsignal(SIGCHLD, handle_sigchld);
 	BackgroundWorkerUnblockSignals();
 
-	if (!gs_supervisor_lock())
+	if (!acquire_lock())
 		proc_exit(0);			/* there is another supervisor */
 
 	loop_context = AllocSetContextCreate(TopMemoryContext, "GpuSort supervisor",
@@ -432,6 +561,6 @@ gs_supervisor_main(Datum main_arg)
 	}
 	stop(supervisor->processes, supervisor->nprocesses);
 	set_all(&supervisor->written, GS_SUPERVISOR_STOPPED, "the server is stopping");
-	gs_supervisor_write_status(&supervisor->written);
+	write_file(&supervisor->written);
 	proc_exit(0);
 }

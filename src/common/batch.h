@@ -38,7 +38,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "common/host_device.h"
 #include "common/key_layout.h"
 
 #define GS_ROW_ALIGN	8

@@ -7,7 +7,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "common/build_id.h"
+#include "common/protocol.h"
 
 _Static_assert(sizeof(GPUSORT_BUILD_ID) == GS_BUILD_ID_BYTES + 1,
 			   "the build ID has another length");

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * device_table.c
- *	  The devices of a server, for all its processes: their state, memory and load.
+ *	  The devices of a server, for all its processes: which there are, their state,
+ *	  memory and load, and which one does a job.
  *
  * A backend does not map the file, but reads it: then nothing that happens to the file
  * can raise SIGBUS, and a file that was replaced is found at once.  With eight devices
@@ -16,12 +17,57 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "common/build_id.h"
+#include "common/basics.h"
+
+/* ---------------------------------------------------------- gpusort.device */
+
+/* Parses a number of one or two digits; NULL: there is none. */
+static const char *
+parse_number(const char *text, uint32_t *number)
+{
+	int			ndigits = 0;
+
+	*number = 0;
+	for (; *text >= '0' && *text <= '9'; text++, ndigits++)
+		*number = *number * 10 + (uint32_t) (*text - '0');
+	return ndigits == 1 || ndigits == 2 ? text : NULL;
+}
+
+/* Numbers without repetition, separated by commas; spaces may follow these. */
+static bool
+parse_list(const char *text, GsDeviceSet *devices)
+{
+	for (;;)
+	{
+		uint32_t	number;
+
+		text = parse_number(text, &number);
+		if (text == NULL || number >= GS_MAX_DEVICES || (*devices & GS_DEVICE_BIT(number)) != 0)
+			return false;
+		*devices |= GS_DEVICE_BIT(number);
+		if (*text == '\0')
+			return true;
+		if (*text++ != ',')
+			return false;
+		text += strspn(text, " ");
+	}
+}
+
+bool
+gs_device_choice_parse(const char *text, GsDeviceChoice *choice)
+{
+	choice->is_auto = strcmp(text, "auto") == 0;
+	choice->devices = 0;
+	return choice->is_auto || parse_list(text, &choice->devices);
+}
+
+/* ----------------------------------------------------------------- the file */
 
 /* Opens the file of this build; -1: errno has the error. */
 static int
@@ -143,4 +189,155 @@ gs_device_table_read(const char *path, GsDeviceTable *table)
 			slot->state = GS_DEVICE_FAILED;
 	}
 	return true;
+}
+
+/* -------------------------------------------------------------------- loans */
+
+uint64_t
+gs_device_lent(const GsDeviceSlot *lender)
+{
+	uint64_t	nbytes = 0;
+
+	for (int i = 0; i < GS_MAX_DEVICES; i++)
+		nbytes += lender->lent[i];
+	return nbytes;
+}
+
+uint64_t
+gs_device_left(const GsDeviceSlot *slot)
+{
+	uint64_t	limit = slot->memory_limit;
+
+	return limit - Min(limit, slot->committed + gs_device_lent(slot));
+}
+
+static bool
+is_within_limit(const GsDeviceSlot *slot)
+{
+	return slot->committed + gs_device_lent(slot) <= slot->memory_limit;
+}
+
+bool
+gs_device_commit(GsDeviceSlot *slot, uint64_t committed)
+{
+	atomic_store(&slot->committed, committed);
+	return is_within_limit(slot);
+}
+
+bool
+gs_device_borrow(GsDeviceSlot *lender, uint32_t borrower, uint64_t nbytes)
+{
+	atomic_fetch_add(&lender->lent[borrower], nbytes);
+	if (is_within_limit(lender))
+		return true;
+	gs_device_return(lender, borrower, nbytes);
+	return false;
+}
+
+void
+gs_device_return(GsDeviceSlot *lender, uint32_t borrower, uint64_t nbytes)
+{
+	atomic_fetch_sub(&lender->lent[borrower], nbytes);
+}
+
+void
+gs_device_return_all(GsDeviceTable *table, uint32_t borrower)
+{
+	for (int i = 0; i < GS_MAX_DEVICES; i++)
+		atomic_store(&table->slots[i].lent[borrower], 0);
+}
+
+void
+gs_device_clear(GsDeviceTable *table, uint32_t device)
+{
+	GsDeviceSlot *slot = &table->slots[device];
+
+	if (slot->state != GS_DEVICE_UNUSED)
+		slot->state = GS_DEVICE_FAILED;
+	slot->njobs = 0;
+	slot->nwaiting = 0;
+	slot->used = 0;
+	slot->turn_us = 0;
+	gs_device_commit(slot, 0);
+	gs_device_return_all(table, device);
+}
+
+/* ----------------------------------------------------------------- placement */
+
+/* How good a device is. */
+typedef struct Merit
+{
+	uint64_t	space;			/* that the job would get at once */
+	uint32_t	njobs;
+	bool		is_kept;
+} Merit;
+
+static Merit
+merit_of(const GsDeviceTable *table, int device, const GsPlacementRequest *request)
+{
+	const GsDeviceSlot *slot = &table->slots[device];
+	Merit		merit = {
+		.space = Min(request->expected_bytes, gs_device_left(slot)),
+		.njobs = slot->njobs + slot->nwaiting,
+		.is_kept = (request->kept & GS_DEVICE_BIT(device)) != 0
+	};
+
+	if (merit.is_kept && merit.njobs > 0)
+		merit.njobs--;
+	return merit;
+}
+
+static bool
+is_better(const Merit *merit, const Merit *than)
+{
+	if (merit->space != than->space)
+		return merit->space > than->space;
+	if (merit->njobs != than->njobs)
+		return merit->njobs < than->njobs;
+	return merit->is_kept && !than->is_kept;
+}
+
+static bool
+is_candidate(const GsDeviceTable *table, int device, const GsPlacementRequest *request)
+{
+	const GsDeviceSlot *slot = &table->slots[device];
+
+	return slot->state == GS_DEVICE_RUNNING && (request->excluded & GS_DEVICE_BIT(device)) == 0 &&
+		(slot->kind == GS_DEVICE_KIND_CUDA || !request->only_cuda);
+}
+
+/*
+ * The best device is, in this order, one that
+ *
+ *	  - has the most of the memory that the job expects; so the job need not wait
+ *	  - has the fewest jobs
+ *	  - has a connection of this process already
+ *
+ * and the next one from a number that depends on the process.  A new connection takes
+ * some milliseconds, as long as a small sort, so one job more does not count at a
+ * device that has a connection.
+ */
+int
+gs_device_place(const GsDeviceTable *table, const GsPlacementRequest *request)
+{
+	int			candidates[GS_MAX_DEVICES];
+	uint32_t	ncandidates = 0;
+	int			best = -1;
+	Merit		best_merit;
+
+	for (int device = 0; device < GS_MAX_DEVICES; device++)
+		if (is_candidate(table, device, request))
+			candidates[ncandidates++] = device;
+	for (uint32_t i = 0; i < ncandidates; i++)
+	{
+		int			device = candidates[(i + request->seed % ncandidates) % ncandidates];
+		Merit		merit = merit_of(table, device, request);
+
+		if (best < 0 || is_better(&merit, &best_merit))
+		{
+			best = device;
+			best_merit = merit;
+		}
+	}
+	return best;
 }

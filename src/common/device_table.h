@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * device_table.h
- *	  The devices of a server, for all its processes: their state, memory and load.
+ *	  The devices of a server, for all its processes: which there are, their state,
+ *	  memory and load, and which one does a job.
  *
- * The table is a file.  Each device has a gpusortd and a slot, by the number of the
+ * The table is a file, with a slot for each device and its gpusortd, by the number of the
  * device.  gpusortd maps the file and changes its slot, and in those of others what it
- * borrows (device_loan.h); a backend reads a copy of the table to choose a device,
- * without asking anyone.  So a value can be behind, and those of a slot can be of
- * different moments.
+ * borrows; a backend reads a copy of the table to choose a device, without asking anyone.
+ * So a value can be behind, and those of a slot can be of different moments.
  *
  * The name of the file ends with the build ID, so all who use a file agree on its
  * layout.  Zeros are a valid table, in which no device is used.
@@ -23,7 +23,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/device_identity.h"
 #include "common/protocol.h"
 
 /* Of a server; their numbers are lower. */
@@ -33,6 +32,20 @@
 typedef uint32_t GsDeviceSet;
 
 #define GS_DEVICE_BIT(device)	((GsDeviceSet) 1 << (device))
+#define GS_DEVICES_BELOW(number)	(GS_DEVICE_BIT(number) - 1)
+
+/*
+ * The value of gpusort.device: "auto", all devices that CUDA shows; or some of them, as CUDA
+ * counts them, such as "0,2".
+ */
+typedef struct GsDeviceChoice
+{
+	bool		is_auto;
+	GsDeviceSet devices;		/* if auto: those that are known so far */
+} GsDeviceChoice;
+
+/* False: the text is invalid. */
+extern bool gs_device_choice_parse(const char *text, GsDeviceChoice *choice);
 
 typedef enum GsDeviceState
 {
@@ -63,7 +76,7 @@ typedef struct GsDeviceSlot
 	_Atomic uint64_t memory_total;	/* bytes of the device */
 	_Atomic uint64_t memory_limit;	/* that jobs may use */
 	_Atomic uint64_t committed;	/* to jobs of its own */
-	_Atomic uint64_t lent[GS_MAX_DEVICES];	/* to other devices: device_loan.h */
+	_Atomic uint64_t lent[GS_MAX_DEVICES];	/* to other devices: see gs_device_lent() */
 	_Atomic uint64_t used;		/* by jobs */
 	_Atomic uint64_t reserved;	/* allocated, including free blocks */
 	_Atomic uint64_t jobs_done;
@@ -128,5 +141,50 @@ gs_device_table_count(const GsDeviceTable *table)
 		n += table->slots[i].state != GS_DEVICE_UNUSED;
 	return n;
 }
+
+/*
+ * Loans: a gpusortd *borrows* by allocating on the device of another one, the *lender*, whose
+ * slot has the sum for each borrower, which only the borrower changes:
+ *
+ *	  committed + lent <= memory_limit
+ *
+ * There is no lock.  Each side first changes its own number, then adds up all, and takes its
+ * change back if the sum is too large.  So one of two that do so at the same time sees the
+ * other; if both do, both fail, and may try again.  Any thread may call.
+ */
+
+/* Bytes that all borrowers have of the device. */
+extern uint64_t gs_device_lent(const GsDeviceSlot *lender);
+
+/* Bytes that are neither committed nor lent. */
+extern uint64_t gs_device_left(const GsDeviceSlot *slot);
+
+/* Sets what the device has committed to its own jobs.  False: that is too much now. */
+extern bool gs_device_commit(GsDeviceSlot *slot, uint64_t committed);
+
+/* Counts a loan; false: the lender does not have so much left. */
+extern bool gs_device_borrow(GsDeviceSlot *lender, uint32_t borrower, uint64_t nbytes);
+
+/* Ends a loan, after its memory has been released. */
+extern void gs_device_return(GsDeviceSlot *lender, uint32_t borrower, uint64_t nbytes);
+
+/* Ends all loans of a borrower whose process has ended, or is about to. */
+extern void gs_device_return_all(GsDeviceTable *table, uint32_t borrower);
+
+/* The gpusortd of a device has ended, perhaps killed: it has no jobs and no loans any more. */
+extern void gs_device_clear(GsDeviceTable *table, uint32_t device);
+
+typedef struct GsPlacementRequest
+{
+	uint64_t	expected_bytes; /* of device memory */
+	GsDeviceSet kept;			/* there is a connection to these */
+	GsDeviceSet excluded;		/* these are not available */
+	bool		only_cuda;
+	uint32_t	seed;			/* so that processes that see the same choose
+								 * different devices */
+} GsPlacementRequest;
+
+/* The best device for a job; -1: none is running. */
+extern int	gs_device_place(const GsDeviceTable *table, const GsPlacementRequest *request);
 
 #endif							/* GPUSORT_DEVICE_TABLE_H */

@@ -23,11 +23,11 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "common/host_device.h"
-
-#ifdef __cplusplus
-extern "C"
-{
+/* Marks functions that are compiled for the host, and by nvcc for devices too. */
+#ifdef __CUDACC__
+#define GS_HOST_DEVICE	static __host__ __device__ inline
+#else
+#define GS_HOST_DEVICE	static inline
 #endif
 
 /* Signed integers: inverting the sign bit makes INT_MIN the smallest code. */
@@ -204,9 +204,5 @@ gs_load_prefix(const unsigned char *p, size_t len)
 		return 0;
 	return gs_load_be(p, len) << (8 * (8 - len));
 }
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif							/* GPUSORT_KEY_CODEC_H */

@@ -36,7 +36,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/host_device.h"
 #include "common/key_codec.h"
 
 #define GS_MAX_COLUMNS	32		/* one NULL bit each in a uint32 */
@@ -98,14 +97,7 @@ typedef struct GsKeyLayout
 static inline void
 gs_key_layout_init(GsKeyLayout *layout)
 {
-	layout->ncolumns = 0;
-	layout->ndecisive = 0;
-	layout->nfields = 0;
-	layout->nwords = 0;
-	layout->keys_only = false;
-	layout->ascending = false;
-	layout->last_code = 0;
-	layout->nrows = 0;
+	memset(layout, 0, offsetof(GsKeyLayout, columns));
 }
 
 /* Adds a column without fields, less significant than those before it. */
@@ -115,16 +107,11 @@ gs_key_layout_add_column(GsKeyLayout *layout, bool descending, bool nulls_first)
 	GsKeyColumn *column = &layout->columns[layout->ncolumns++];
 
 	layout->ndecisive = layout->ncolumns;
+	memset(column, 0, sizeof(*column));
 	column->descending = descending;
 	column->nulls_first = nulls_first;
-	column->variable = false;
-	column->nul_free = false;
 	column->first_field = (uint8_t) layout->nfields;
-	column->nfields = 0;
-	column->tail_word = 0;
 	column->min_len = UINT32_MAX;
-	column->max_len = 0;
-	column->nnulls = 0;
 	return column;
 }
 

@@ -17,9 +17,7 @@
 
 #include <string.h>
 
-#include "common/key_chunk.h"
-
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(GS_WITHOUT_PEXT)
 #define GS_HAVE_PEXT 1
 #include <cpuid.h>
 #include <immintrin.h>
@@ -169,12 +167,6 @@ split_chunks(GsKeyPacking *packing, int chunk_bits)
 
 /* --------------------------------------------------------- extracting bits */
 
-uint64_t
-gs_extract_bits_portable(uint64_t value, uint64_t varying)
-{
-	return gs_extract_bits(value, varying);
-}
-
 #ifdef GS_HAVE_PEXT
 __attribute__((target("bmi2")))
 static uint64_t
@@ -224,7 +216,7 @@ gs_extract_bits_function(void)
 	if (pext_is_fast())
 		return extract_bits_pext;
 #endif
-	return gs_extract_bits_portable;
+	return gs_extract_bits;
 }
 
 /* --------------------------------------------------------- chunk functions */
@@ -270,7 +262,7 @@ chunks_##name(const GsKeyPacking *packing, const GsKeyChunk *chunk, const uint64
 }
 
 KEY_CHUNK_FUNCTIONS(range,, range_value(packing, chunk, record))
-KEY_CHUNK_FUNCTIONS(portable,, gs_key_chunk_value(packing, chunk, record, gs_extract_bits_portable))
+KEY_CHUNK_FUNCTIONS(portable,, gs_key_chunk_value(packing, chunk, record, gs_extract_bits))
 #ifdef GS_HAVE_PEXT
 KEY_CHUNK_FUNCTIONS(pext, __attribute__((target("bmi2"))),
 					gs_key_chunk_value(packing, chunk, record, extract_bits_pext))

@@ -115,10 +115,15 @@
 #ifndef GPUSORT_PROTOCOL_H
 #define GPUSORT_PROTOCOL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-#include "common/build_id.h"
 #include "common/key_layout.h"
+
+/* The build ID: hexadecimal digits of a hash of all sources (scripts/build-id), and a zero. */
+#define GS_BUILD_ID_BYTES	16
+
+extern const char gs_build_id[GS_BUILD_ID_BYTES + 1];
 
 #define GS_WIRE_MAGIC	UINT32_C(0x47505553)	/* "GPUS" */
 #define GS_WIRE_VERSION	UINT32_C(4) /* of FAILED and the beginning of HELLO */
@@ -176,8 +181,7 @@ typedef struct GsHello
 	GsMessage	message;
 	uint32_t	magic;
 	uint32_t	version;
-	char		build[GS_BUILD_ID_BYTES];	/* as in build_id.h, without the
-											 * zero */
+	char		build[GS_BUILD_ID_BYTES];	/* gs_build_id without the zero */
 	uint64_t	buffer_pool_bytes;	/* nbuffers * buffer_bytes, or 0 */
 	uint32_t	buffer_bytes;	/* a multiple of 4096 */
 	uint32_t	nbuffers;
@@ -190,6 +194,21 @@ typedef enum GsDeviceKind
 } GsDeviceKind;
 
 #define GS_DEVICE_NAME_BYTES	64
+
+/*
+ * The UUID of a GPU, or of a slice of one; zeros: not known.  The number of a device is that
+ * of CUDA when the process started; after a device was lost, later processes count otherwise.
+ */
+typedef struct GsDeviceIdentity
+{
+	uint64_t	words[2];
+} GsDeviceIdentity;
+
+static inline bool
+gs_is_same_device(GsDeviceIdentity a, GsDeviceIdentity b)
+{
+	return (a.words[0] | a.words[1]) != 0 && a.words[0] == b.words[0] && a.words[1] == b.words[1];
+}
 
 typedef struct GsWelcome
 {

@@ -15,8 +15,8 @@
  *
  *-------------------------------------------------------------------------
  */
+#include "common/basics.h"
 #include "common/key_pack.h"
-#include "common/min_max.h"
 #include "common/radix_sort.h"
 
 #include <stdbool.h>

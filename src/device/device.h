@@ -55,7 +55,6 @@
 #include <stdint.h>
 
 #include "common/batch.h"
-#include "common/device_identity.h"
 #include "common/key_pack.h"
 #include "common/protocol.h"
 
@@ -131,11 +130,7 @@ typedef struct GsOrderCheck
 } GsOrderCheck;
 
 /* For sums that are equal only if the rows are. */
-static inline
-#ifdef __CUDACC__
-__host__ __device__
-#endif
-uint64_t
+GS_HOST_DEVICE uint64_t
 gs_row_hash(uint64_t row)
 {
 	uint64_t	hash = (row + 1) * UINT64_C(0x9e3779b97f4a7c15);

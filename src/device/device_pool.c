@@ -18,9 +18,8 @@
 
 #include <stdlib.h>
 
-#include "common/clock.h"
-#include "common/device_loan.h"
-#include "common/min_max.h"
+#include "common/basics.h"
+#include "common/device_table.h"
 
 /* Blocks released in one turn, because the driver may wait for all streams each time. */
 #define MAX_RELEASES	16
@@ -32,43 +31,17 @@
 
 /* A device whose memory could not be used is asked again after this time. */
 #define ASK_AGAIN_US	10000000
+
 #define SIZES_PER_DOUBLING	4
 
-typedef struct GsPoolBlock GsPoolBlock;
-
-struct GsPoolBlock
+typedef struct GsPoolBlock
 {
-	GsPoolBlock *next;			/* of the job, or of the idle blocks */
+	struct GsPoolBlock *next;	/* of the job, or of the idle blocks */
 	void	   *d_memory;
 	uint64_t	nbytes;
 	GsDeviceSlot *lender;		/* NULL: of this device */
 	uint64_t	idle_since;		/* 0: release_idle() has not seen it idle */
-};
-
-/* A device whose memory this one can use. */
-typedef struct GsPoolPeer
-{
-	GsDeviceIdentity identity;	/* zeros: not known */
-	int			number;			/* for allocate_at() */
-} GsPoolPeer;
-
-struct GsDevicePool
-{
-	GsDevice   *device;
-	uint64_t	limit;
-	uint64_t	committed;		/* sum of the commitments of all jobs */
-	uint64_t	used;			/* in blocks of jobs */
-	uint64_t	idle_bytes;
-	uint64_t	borrowed;		/* by jobs */
-	uint32_t	njobs;			/* admitted */
-	GsDeviceTable *table;		/* NULL: there are no other devices */
-	uint32_t	number;			/* in the table */
-	GsPoolPeer	peers[GS_MAX_DEVICES];	/* by their numbers in the table */
-	GsDeviceSet refused;		/* those whose memory it cannot use .. */
-	uint64_t	refused_us;		/* .. when it was last asked for */
-	GsPoolBlock *idle;			/* latest first */
-	GsPoolBlock *returned;		/* borrowed, of jobs that have ended; still counted as lent */
-};
+} GsPoolBlock;
 
 GsDevicePool *
 gs_device_pool_create(GsDevice *device, uint64_t limit)
@@ -135,12 +108,6 @@ uint64_t
 gs_device_pool_commitment(const GsJobMemory *memory)
 {
 	return Max(memory->admitted_bytes, memory->used);
-}
-
-uint64_t
-gs_device_pool_committed(const GsDevicePool *pool)
-{
-	return pool->committed;
 }
 
 uint64_t
@@ -243,6 +210,13 @@ reuse_idle(GsDevicePool *pool, uint64_t nbytes)
 	return NULL;
 }
 
+/* What idle blocks may take beside nbytes more of jobs: the rest is used or has been lent. */
+static uint64_t
+idle_limit(const GsDevicePool *pool, uint64_t nbytes)
+{
+	return left_of(pool->limit, pool->used + gs_device_pool_lent(pool) + nbytes);
+}
+
 /* Allocates a block, after releasing idle ones if the limit or the device requires it. */
 static GsPoolBlock *
 new_block(GsDevicePool *pool, uint64_t nbytes)
@@ -252,8 +226,7 @@ new_block(GsDevicePool *pool, uint64_t nbytes)
 
 	if (block == NULL)
 		return NULL;
-	release_idle_blocks(pool,
-						left_of(pool->limit, pool->used + gs_device_pool_lent(pool) + nbytes));
+	release_idle_blocks(pool, idle_limit(pool, nbytes));
 	block->nbytes = nbytes;
 	block->lender = NULL;
 	block->d_memory = ops->allocate(pool->device, nbytes);
@@ -446,30 +419,12 @@ gs_device_pool_borrow_rows(GsJobMemory *memory, size_t nbytes, uint64_t keep_byt
 }
 
 bool
-gs_device_pool_borrows(const GsDevicePool *pool)
-{
-	return pool->borrowed > 0;
-}
-
-bool
 gs_device_pool_is_wanted(const GsJobMemory *memory)
 {
 	for (const GsPoolBlock *block = memory->blocks; block != NULL; block = block->next)
 		if (block->lender != NULL && block->lender->nwaiting > 0)
 			return true;
 	return false;
-}
-
-/* Takes a block from its job, which is in no list then.  It is released later. */
-static void
-return_block(GsJobMemory *memory, GsPoolBlock *block)
-{
-	GsDevicePool *pool = memory->pool;
-
-	block->next = pool->returned;
-	pool->returned = block;
-	memory->borrowed -= block->nbytes;
-	pool->borrowed -= block->nbytes;
 }
 
 /* ------------------------------------------------------------------ release */
@@ -485,7 +440,10 @@ release_block(GsJobMemory *memory, GsPoolBlock **link)
 	*link = block->next;
 	if (block->lender != NULL)
 	{
-		return_block(memory, block);
+		block->next = pool->returned;
+		pool->returned = block;
+		memory->borrowed -= block->nbytes;
+		pool->borrowed -= block->nbytes;
 		return;
 	}
 	block->next = pool->idle;
@@ -525,23 +483,16 @@ gs_device_pool_free_all(GsJobMemory *memory)
 	memory->pool->njobs--;
 }
 
-/* What idle blocks may take: more is in the way of what has been lent. */
-static uint64_t
-idle_limit(const GsDevicePool *pool)
-{
-	return left_of(pool->limit, pool->used + gs_device_pool_lent(pool));
-}
-
 bool
 gs_device_pool_owes(const GsDevicePool *pool)
 {
-	return pool->returned != NULL || pool->idle_bytes > idle_limit(pool);
+	return pool->returned != NULL || pool->idle_bytes > idle_limit(pool, 0);
 }
 
 bool
 gs_device_pool_release_idle(GsDevicePool *pool, uint64_t now_us, uint64_t idle_us)
 {
-	uint64_t	limit = idle_limit(pool);
+	uint64_t	limit = idle_limit(pool, 0);
 	GsPoolBlock **link = &pool->idle;
 	int			nreleased = 0;
 
@@ -567,22 +518,4 @@ gs_device_pool_release_idle(GsDevicePool *pool, uint64_t now_us, uint64_t idle_u
 			link = &block->next;
 	}
 	return false;
-}
-
-uint64_t
-gs_device_pool_limit(const GsDevicePool *pool)
-{
-	return pool->limit;
-}
-
-uint64_t
-gs_device_pool_used(const GsDevicePool *pool)
-{
-	return pool->used;
-}
-
-uint64_t
-gs_device_pool_reserved(const GsDevicePool *pool)
-{
-	return pool->used + pool->idle_bytes;
 }

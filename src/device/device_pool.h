@@ -3,20 +3,15 @@
  * device_pool.h
  *	  Device memory in blocks, shared by all jobs.
  *
- * Jobs grow while rows arrive, so they allocate memory in *blocks* of a few
- * sizes.  Freed blocks are kept for the next job, because calls of the driver
- * take long and may wait for all streams.  Blocks that are not used for some
- * time are released, so that an idle gpusortd holds no memory.
+ * Jobs grow while rows arrive, so they allocate *blocks* of a few sizes.  Freed blocks are kept
+ * for the next job, because calls of the driver may wait for all streams, and released when they
+ * have not been used for some time.
  *
- * Admission: a job states how much memory it expects to need.  It is admitted,
- * with a reservation of this size, if the limit permits.  All its allocations
- * count against the limit; a job that exceeds its reservation may run out of
- * memory.
+ * A job is admitted, with a reservation of what it expects to need, if the limit permits.  All
+ * its allocations count against the limit; beyond its reservation it may run out of memory.
  *
- * Rows of a job that outgrows the device may be on other devices of the table that the
- * pool has joined, as far as these have memory that nobody has committed or waits for.
- * Such *borrowed* blocks belong to this process, which does not keep them when they are
- * freed.
+ * A job that outgrows the device *borrows* blocks of other devices of the table for its
+ * rows; this process does not keep them when they are freed (README.md).
  *
  *-------------------------------------------------------------------------
  */
@@ -26,7 +21,31 @@
 #include "common/device_table.h"
 #include "device/device.h"
 
-typedef struct GsDevicePool GsDevicePool;
+/* A device whose memory this one can use. */
+typedef struct GsPoolPeer
+{
+	GsDeviceIdentity identity;	/* zeros: not known */
+	int			number;			/* for allocate_at() */
+} GsPoolPeer;
+
+/* Only device_pool.c changes it. */
+typedef struct GsDevicePool
+{
+	GsDevice   *device;
+	uint64_t	limit;			/* of the memory of this device, in bytes */
+	uint64_t	committed;		/* sum of the commitments of all jobs */
+	uint64_t	used;			/* in blocks of jobs */
+	uint64_t	idle_bytes;		/* in idle blocks of this device */
+	uint64_t	borrowed;		/* by jobs */
+	uint32_t	njobs;			/* admitted */
+	GsDeviceTable *table;		/* NULL: there are no other devices */
+	uint32_t	number;			/* in the table */
+	GsPoolPeer	peers[GS_MAX_DEVICES];	/* by their numbers in the table */
+	GsDeviceSet refused;		/* those whose memory it cannot use .. */
+	uint64_t	refused_us;		/* .. when it was last asked for */
+	struct GsPoolBlock *idle;	/* latest first */
+	struct GsPoolBlock *returned;	/* borrowed, of jobs that have ended; still counted as lent */
+} GsDevicePool;
 
 /* The memory of a job.  gs_device_pool_admit() initializes it. */
 typedef struct GsJobMemory
@@ -68,9 +87,6 @@ extern uint64_t gs_device_pool_reservation(const GsDevicePool *pool, uint64_t ex
 /* The commitment of a job: its reservation or its memory, whichever is larger. */
 extern uint64_t gs_device_pool_commitment(const GsJobMemory *memory);
 
-/* The sum of all commitments. */
-extern uint64_t gs_device_pool_committed(const GsDevicePool *pool);
-
 /* Bytes that other devices have borrowed, and what is left for new jobs. */
 extern uint64_t gs_device_pool_lent(const GsDevicePool *pool);
 extern uint64_t gs_device_pool_uncommitted(const GsDevicePool *pool);
@@ -94,8 +110,7 @@ extern void *gs_device_pool_allocate(GsJobMemory *memory, size_t nbytes);
 extern void *gs_device_pool_allocate_rows(GsJobMemory *memory, size_t nbytes, uint64_t keep_bytes);
 extern void *gs_device_pool_borrow_rows(GsJobMemory *memory, size_t nbytes, uint64_t keep_bytes);
 
-/* Has any job borrowed memory?  Do jobs wait at a device where this one has? */
-extern bool gs_device_pool_borrows(const GsDevicePool *pool);
+/* Do jobs wait at a device where this one has borrowed memory? */
 extern bool gs_device_pool_is_wanted(const GsJobMemory *memory);
 
 /* Frees one allocation. */
@@ -117,8 +132,11 @@ extern bool gs_device_pool_release_idle(GsDevicePool *pool, uint64_t now_us, uin
 /* Are there any of the first two kinds?  Others wait for them. */
 extern bool gs_device_pool_owes(const GsDevicePool *pool);
 
-extern uint64_t gs_device_pool_limit(const GsDevicePool *pool);
-extern uint64_t gs_device_pool_used(const GsDevicePool *pool);	/* by jobs */
-extern uint64_t gs_device_pool_reserved(const GsDevicePool *pool);	/* including idle blocks */
+/* Bytes in blocks of this device, with idle ones. */
+static inline uint64_t
+gs_device_pool_reserved(const GsDevicePool *pool)
+{
+	return pool->used + pool->idle_bytes;
+}
 
 #endif							/* GPUSORT_DEVICE_POOL_H */

@@ -33,7 +33,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "common/min_max.h"
+#include "common/basics.h"
 #include "common/radix_sort.h"
 #include "engine/word_sort.h"
 

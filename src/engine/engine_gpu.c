@@ -23,8 +23,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "common/clock.h"
-#include "common/min_max.h"
+#include "common/basics.h"
 #include "engine/engine_gpu_internal.h"
 
 /* Timeout for answers, in addition to the time that a job may wait. */

@@ -12,8 +12,8 @@
 #ifndef GPUSORT_WORD_SORT_STATE_H
 #define GPUSORT_WORD_SORT_STATE_H
 
+#include "common/basics.h"
 #include "common/key_pack.h"
-#include "common/min_max.h"
 #include "engine/word_sort.h"
 
 /* Rows between two interrupt checks: about 0.5 ms if every access misses. */

@@ -9,11 +9,9 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "gpusortd/admission.h"
-
-#include "common/clock.h"
-#include "common/min_max.h"
 #include "gpusortd/connection.h"
+
+#include "common/basics.h"
 
 /* A job whose client has requested nothing for this time can be parked. */
 #define IDLE_US		250000
@@ -67,27 +65,22 @@ waited_us(const GsConnection *connection, uint64_t now)
 static uint64_t
 spare_for_later(const GsService *service, const GsConnection *oldest, uint64_t now)
 {
-	uint64_t	limit = gs_device_pool_limit(service->pool);
+	uint64_t	limit = service->pool->limit;
 	uint64_t	taken = need_of(oldest) + gs_device_pool_lent(service->pool);
+	uint64_t	later = 0;		/* of later jobs that were admitted before */
 
 	if (waited_us(oldest, now) < RESERVE_AFTER_US)
 		return UINT64_MAX;
 	GS_LIST_FOREACH(const GsConnection, connection, active, &service->active)
 	{
-		if (connection->job != NULL && is_idle(connection->job, now))
-			taken += gs_job_commitment(connection->job);
+		if (connection->job == NULL)
+			continue;
+		if (is_idle(connection->job, now))
+			taken += gs_device_pool_commitment(gs_job_memory(connection->job));
+		else if (connection->arrival > oldest->arrival)
+			later += gs_device_pool_commitment(gs_job_memory(connection->job));
 	}
-	if (taken > limit)
-		return UINT64_MAX;
-
-	/* later jobs that were admitted before */
-	GS_LIST_FOREACH(const GsConnection, connection, active, &service->active)
-	{
-		if (connection->job != NULL && !is_idle(connection->job, now) &&
-			connection->arrival > oldest->arrival)
-			taken += gs_job_commitment(connection->job);
-	}
-	return limit - Min(taken, limit);
+	return taken > limit ? UINT64_MAX : limit - Min(taken + later, limit);
 }
 
 /* Admits waiting jobs; refuses those whose time is over. */
@@ -158,9 +151,9 @@ park_one(GsService *service, uint64_t now)
 			return;
 		if (!can_be_parked(connection, now))
 			continue;
-		free_after += gs_job_commitment(connection->job);
+		free_after += gs_device_pool_commitment(gs_job_memory(connection->job));
 		longest = longer_idle(longest, connection);
-		if (gs_job_is_wanted(connection->job))
+		if (gs_device_pool_is_wanted(gs_job_memory(connection->job)))
 			wanted = longer_idle(wanted, connection);
 	}
 	if (wanted != NULL)
@@ -185,27 +178,28 @@ park_one(GsService *service, uint64_t now)
 /* -------------------------------------------------------------------- check */
 
 uint64_t
-gs_admission_run(GsAdmission *admission, GsService *service)
+gs_admission_run(GsService *service)
 {
 	uint64_t	now;
 
-	if (service->nwaiting == 0 && !gs_device_pool_borrows(service->pool))
+	if (service->nwaiting == 0 && service->pool->borrowed == 0)
 		return GS_NEVER;
 	now = gs_clock_us();
-	if (now < admission->next_us && admission->narrivals == service->narrivals &&
-		admission->committed == gs_device_pool_committed(service->pool))
-		return admission->next_us;
+	if (now < service->next_check_us && service->checked_arrivals == service->narrivals &&
+		service->checked_committed == service->pool->committed)
+		return service->next_check_us;
 
 	admit_waiting(service, now);
 	if (service->park_folder != NULL)
 		park_one(service, now);
-	admission->narrivals = service->narrivals;
-	admission->committed = gs_device_pool_committed(service->pool);
-	admission->next_us = now + (service->nwaiting > 0 ? CHECK_INTERVAL_US : LOAN_CHECK_INTERVAL_US);
+	service->checked_arrivals = service->narrivals;
+	service->checked_committed = service->pool->committed;
+	service->next_check_us = now +
+		(service->nwaiting > 0 ? CHECK_INTERVAL_US : LOAN_CHECK_INTERVAL_US);
 	GS_LIST_FOREACH(const GsConnection, connection, waiting, &service->waiting)
 	{
-		admission->next_us = Min(admission->next_us, connection->deadline_us);
+		service->next_check_us = Min(service->next_check_us, connection->deadline_us);
 	}
-	return service->nwaiting == 0 && !gs_device_pool_borrows(service->pool) ? GS_NEVER :
-		admission->next_us;
+	return service->nwaiting == 0 && service->pool->borrowed == 0 ? GS_NEVER :
+		service->next_check_us;
 }

@@ -52,7 +52,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/clock.h"
+#include "common/basics.h"
 #include "job/log.h"
 
 /* ---------------------------------------------------------- state, sending */
@@ -335,11 +335,13 @@ gs_connection_close_job(GsConnection *connection)
 }
 
 GsParticipant
-gs_connection_participant(GsConnection *connection, uint32_t number)
+gs_connection_participant(GsConnection *connection)
 {
 	GsParticipant participant = {
 		.buffer_pool = connection->buffer_pool,
-		.number = number,
+		.nwords = connection->open.nwords,
+		.keys_only = connection->open.keys_only != 0,
+		.number = connection->open.participant,
 		.events = {
 			.arg = connection,
 			.batch_free = report_batch_free,
@@ -376,13 +378,12 @@ gs_connection_admit(GsConnection *connection)
 {
 	GsService  *service = connection->service;
 	const GsJobOpen *open = &connection->open;
-	GsParticipant consumer = gs_connection_participant(connection, open->participant);
+	GsParticipant consumer = gs_connection_participant(connection);
 	GsJobMemory memory = {0};
 
 	if (!gs_device_pool_admit(service->pool, open->expected_bytes, &memory))
 		return false;
-	connection->job = gs_job_open(service->device, &memory, open->nwords,
-								  open->keys_only != 0, &consumer);
+	connection->job = gs_job_open(service->device, &memory, &consumer);
 	if (connection->job == NULL)
 	{
 		gs_device_pool_free_all(&memory);

@@ -66,7 +66,8 @@ typedef struct GsConnection
 	BufferOwner owners[GS_MAX_BUFFERS];
 	bool		buffers_unused; /* when it was closed */
 
-	/* its job: the request, and its place in the queue of admission */
+	/* its job: the request (of JOB_JOIN and JOB_READ: the layout and the number of the
+	 * participant), and its place in the queue of admission */
 	GsJobOpen	open;
 	uint64_t	arrival;		/* its number in the order of arrival */
 	uint64_t	waiting_since_us;
@@ -143,7 +144,7 @@ extern void gs_connection_close_job(GsConnection *connection);
 /* The job of a token; NULL if it does not exist (any more). */
 extern GsSortJob *gs_connection_find_job(const GsService *service, uint64_t token);
 
-/* The connection as a participant of a job. */
-extern GsParticipant gs_connection_participant(GsConnection *connection, uint32_t number);
+/* The connection as the participant of a job that `open` describes. */
+extern GsParticipant gs_connection_participant(GsConnection *connection);
 
 #endif							/* GPUSORT_CONNECTION_H */

@@ -25,7 +25,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/clock.h"
+#include "common/basics.h"
 #include "job/log.h"
 
 /* Messages to read in one turn of the loop, so that other clients get theirs. */
@@ -62,6 +62,15 @@ static const struct
 
 #define NMESSAGE_RULES	(sizeof(message_rules) / sizeof(message_rules[0]))
 
+/* Rejects the message if a condition is false; then the connection is closed.  Returns it. */
+static bool
+require(GsConnection *connection, bool condition, const char *text)
+{
+	if (!condition)
+		gs_connection_reject(connection, text);
+	return condition;
+}
+
 /* ---------------------------------------------------------------- handlers */
 
 /*
@@ -78,18 +87,12 @@ map_buffers(GsConnection *connection, const GsHello *hello, int memfd)
 	void	   *base;
 	const char *why_not;
 
-	if (seals < 0 || !(seals & F_SEAL_SHRINK) ||
-		fstat(memfd, &status) != 0 || !S_ISREG(status.st_mode))
-	{
-		gs_connection_reject(connection,
-							 "the shared buffers are not a memfd sealed against shrinking");
+	if (!require(connection, seals >= 0 && (seals & F_SEAL_SHRINK) != 0 &&
+				 fstat(memfd, &status) == 0 && S_ISREG(status.st_mode),
+				 "the shared buffers are not a memfd sealed against shrinking") ||
+		!require(connection, (uint64_t) status.st_size == hello->buffer_pool_bytes,
+				 "the shared buffers have another size than HELLO says"))
 		return false;
-	}
-	if ((uint64_t) status.st_size != hello->buffer_pool_bytes)
-	{
-		gs_connection_reject(connection, "the shared buffers have another size than HELLO says");
-		return false;
-	}
 	base = mmap(NULL, hello->buffer_pool_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
 	if (base == MAP_FAILED)
 		why_not = "could not map the shared buffers";
@@ -116,20 +119,13 @@ handle_hello(GsConnection *connection, const GsHello *hello, int memfd)
 {
 	GsWelcome	welcome;
 
-	if (hello->buffer_bytes < GS_MIN_BUFFER_BYTES || hello->buffer_bytes > GS_MAX_BUFFER_BYTES ||
-		hello->buffer_bytes % 4096 != 0 ||
-		hello->nbuffers < 1 || hello->nbuffers > GS_MAX_BUFFERS ||
-		hello->buffer_pool_bytes != (uint64_t) hello->buffer_bytes * hello->nbuffers)
-	{
-		gs_connection_reject(connection, "HELLO has invalid sizes of buffers");
-		return;
-	}
-	if (memfd < 0)
-	{
-		gs_connection_reject(connection, "HELLO has no descriptor of the buffers");
-		return;
-	}
-	if (!map_buffers(connection, hello, memfd))
+	if (!require(connection, hello->buffer_bytes >= GS_MIN_BUFFER_BYTES &&
+				 hello->buffer_bytes <= GS_MAX_BUFFER_BYTES && hello->buffer_bytes % 4096 == 0 &&
+				 hello->nbuffers >= 1 && hello->nbuffers <= GS_MAX_BUFFERS &&
+				 hello->buffer_pool_bytes == (uint64_t) hello->buffer_bytes * hello->nbuffers,
+				 "HELLO has invalid sizes of buffers") ||
+		!require(connection, memfd >= 0, "HELLO has no descriptor of the buffers") ||
+		!map_buffers(connection, hello, memfd))
 		return;
 	gs_connection_enter(connection, STATE_IDLE);
 	gs_service_publish(connection->service);
@@ -141,13 +137,11 @@ handle_hello(GsConnection *connection, const GsHello *hello, int memfd)
 static bool
 validate_job(GsConnection *connection, uint32_t nwords, uint32_t keys_only, uint32_t participant)
 {
-	if (nwords < 1 || nwords > 2 * GS_MAX_FIELDS || keys_only > 1 || (keys_only && nwords != 1))
-		gs_connection_reject(connection, "invalid number of words in a record");
-	else if (participant >= GS_MAX_PARTICIPANTS)
-		gs_connection_reject(connection, "participant number is out of range");
-	else
-		return true;
-	return false;
+	return require(connection, nwords >= 1 && nwords <= 2 * GS_MAX_FIELDS &&
+				   (keys_only == 0 || (keys_only == 1 && nwords == 1)),
+				   "invalid number of words in a record") &&
+		require(connection, participant < GS_MAX_PARTICIPANTS,
+				"participant number is out of range");
 }
 
 static void
@@ -155,13 +149,9 @@ handle_job_open(GsConnection *connection, const GsJobOpen *open)
 {
 	GsService  *service = connection->service;
 
-	if (!validate_job(connection, open->nwords, open->keys_only, open->participant))
+	if (!validate_job(connection, open->nwords, open->keys_only, open->participant) ||
+		!require(connection, open->shared <= 1, "invalid flag in JOB_OPEN"))
 		return;
-	if (open->shared > 1)
-	{
-		gs_connection_reject(connection, "invalid flag in JOB_OPEN");
-		return;
-	}
 	connection->open = *open;
 	connection->arrival = ++service->narrivals;
 	connection->waiting_since_us = gs_clock_us();
@@ -175,34 +165,31 @@ static void
 handle_job_join(GsConnection *connection, const GsJobJoin *join, ConnectionState state)
 {
 	GsSortJob  *job = gs_connection_find_job(connection->service, join->token);
-	GsParticipant participant = gs_connection_participant(connection, join->participant);
+	GsParticipant participant;
 	const char *why_not = "there is no such sort (any more)";
 
 	if (!validate_job(connection, join->nwords, join->keys_only, join->participant))
 		return;
-	if (job != NULL)
-		connection->member = (state == STATE_READING ? gs_job_read : gs_job_join)
-			(job, join->nwords, join->keys_only != 0, &participant, &why_not);
-	if (connection->member == NULL)
-	{
-		gs_connection_refuse_job(connection, GS_FAILED_JOB, why_not);
-		return;
-	}
 	connection->open = (GsJobOpen)
 	{
-		.nwords = join->nwords,.keys_only = join->keys_only
+		.nwords = join->nwords,.keys_only = join->keys_only,.participant = join->participant
 	};
-	gs_connection_begin_job(connection, state);
+	participant = gs_connection_participant(connection);
+	if (job != NULL)
+		connection->member = gs_job_join(job, &participant, state == STATE_READING, &why_not);
+	if (connection->member == NULL)
+		gs_connection_refuse_job(connection, GS_FAILED_JOB, why_not);
+	else
+		gs_connection_begin_job(connection, state);
 }
 
 /* Checks that the client names one of its own buffers. */
 static bool
 validate_buffer(GsConnection *connection, uint32_t buffer)
 {
-	if (buffer < connection->buffer_pool.nbuffers && connection->owners[buffer] == BUFFER_CLIENT)
-		return true;
-	gs_connection_reject(connection, "the client does not own this buffer");
-	return false;
+	return require(connection, buffer < connection->buffer_pool.nbuffers &&
+				   connection->owners[buffer] == BUFFER_CLIENT,
+				   "the client does not own this buffer");
 }
 
 static void
@@ -211,19 +198,17 @@ handle_batch_filled(GsConnection *connection, const GsBatchFilled *filled)
 	const GsJobOpen *open = &connection->open;
 	uint64_t	record_bytes = sizeof(uint64_t) * (open->nwords + (open->keys_only ? 0 : 1));
 	uint64_t	min_rows_bytes = open->keys_only ? 0 : (uint64_t) filled->nrows * MIN_ROW_BYTES;
+	uint64_t	nbytes = filled->rows_bytes + filled->nrows * record_bytes;
 
-	if (!validate_buffer(connection, filled->buffer))
+	if (!validate_buffer(connection, filled->buffer) ||
+		!require(connection, filled->nrows >= 1 && filled->rows_bytes % GS_ROW_ALIGN == 0 &&
+				 filled->rows_bytes >= min_rows_bytes &&
+				 (!open->keys_only || filled->rows_bytes == 0) &&
+				 nbytes <= connection->buffer_pool.buffer_bytes,
+				 "BATCH_FILLED does not fit its buffer"))
 		return;
-	if (filled->nrows < 1 || filled->rows_bytes % GS_ROW_ALIGN != 0 ||
-		filled->rows_bytes < min_rows_bytes || (open->keys_only && filled->rows_bytes != 0) ||
-		filled->rows_bytes + filled->nrows * record_bytes > connection->buffer_pool.buffer_bytes)
-	{
-		gs_connection_reject(connection, "BATCH_FILLED does not fit its buffer");
-		return;
-	}
 	connection->owners[filled->buffer] = BUFFER_FILLED;
-	gs_device_count(&connection->service->slot->counters.bytes_in,
-					filled->rows_bytes + filled->nrows * record_bytes);
+	gs_device_count(&connection->service->slot->counters.bytes_in, nbytes);
 	if (connection->state == STATE_INPUT || connection->state == STATE_PRODUCING)
 		gs_member_batch_filled(connection->member, filled->buffer, filled->nrows,
 							   filled->rows_bytes);
@@ -232,11 +217,8 @@ handle_batch_filled(GsConnection *connection, const GsBatchFilled *filled)
 static void
 handle_producer_end(GsConnection *connection, const GsProducerEnd *end)
 {
-	if (end->partial > 1)
-	{
-		gs_connection_reject(connection, "invalid flag in PRODUCER_END");
+	if (!require(connection, end->partial <= 1, "invalid flag in PRODUCER_END"))
 		return;
-	}
 	if (connection->state != STATE_PRODUCING &&
 		!(connection->state == STATE_PRODUCER_FULL && end->partial))
 		return;
@@ -248,20 +230,16 @@ handle_producer_end(GsConnection *connection, const GsProducerEnd *end)
 static bool
 all_producers_done(GsConnection *connection)
 {
-	if (!gs_job_has_producers(connection->job))
-		return true;
-	gs_connection_reject(connection, "the job still has producers");
-	return false;
+	return require(connection, !gs_job_has_producers(connection->job),
+				   "the job still has producers");
 }
 
 static void
 handle_sort(GsConnection *connection, const GsSortRequest *request)
 {
-	if (request->algorithm > GS_ALGORITHM_MERGE || request->partial > 1 || request->find_equal > 1)
-	{
-		gs_connection_reject(connection, "invalid algorithm or flag in SORT");
+	if (!require(connection, request->algorithm <= GS_ALGORITHM_MERGE && request->partial <= 1 &&
+				 request->find_equal <= 1, "invalid algorithm or flag in SORT"))
 		return;
-	}
 	if (connection->state != STATE_INPUT &&
 		!(connection->state == STATE_FULL && request->partial))
 		return;
@@ -269,17 +247,15 @@ handle_sort(GsConnection *connection, const GsSortRequest *request)
 		return;
 	gs_connection_enter(connection, STATE_SORTING);
 	gs_job_sort(connection->job, (GsAlgorithm) request->algorithm, request->partial,
-				request->find_equal,
-				&request->layout);
+				request->find_equal, &request->layout);
 }
 
 static void
 handle_fetch(GsConnection *connection, const GsFetch *fetch)
 {
-	if (connection->state != STATE_FAILED &&
-		!gs_member_fetch(connection->member, fetch->stream, fetch->position))
-		gs_connection_reject(connection,
-							 "position of FETCH is out of range, or the rows are not sorted yet");
+	if (connection->state != STATE_FAILED)
+		require(connection, gs_member_fetch(connection->member, fetch->stream, fetch->position),
+				"position of FETCH is out of range, or the rows are not sorted yet");
 }
 
 static void
@@ -344,31 +320,20 @@ handle_message(GsConnection *connection, const GsAnyMessage *any, size_t nbytes,
 	const GsMessage *message = &any->message;
 	const GsHello *hello = &any->hello;
 
-	if (nbytes < sizeof(GsMessage) || message->nbytes != nbytes ||
-		message->type >= NMESSAGE_RULES || message_rules[message->type].nbytes == 0)
-	{
-		gs_connection_reject(connection, "a message is truncated, too long or of unknown type");
+	if (!require(connection, nbytes >= sizeof(GsMessage) && message->nbytes == nbytes &&
+				 message->type < NMESSAGE_RULES && message_rules[message->type].nbytes != 0,
+				 "a message is truncated, too long or of unknown type") ||
+		!require(connection, (message_rules[message->type].states & (1u << connection->state)) != 0,
+				 "a message is not legal in this state"))
 		return;
-	}
-	if (!(message_rules[message->type].states & (1u << connection->state)))
-	{
-		gs_connection_reject(connection, "a message is not legal in this state");
-		return;
-	}
 
 	/* before the length, which may differ in another build */
-	if (message->type == GS_MESSAGE_HELLO && !validate_build(connection, hello, nbytes))
+	if ((message->type == GS_MESSAGE_HELLO && !validate_build(connection, hello, nbytes)) ||
+		!require(connection, nbytes == message_rules[message->type].nbytes,
+				 "a message has the wrong length for its type") ||
+		!require(connection, memfd < 0 || message->type == GS_MESSAGE_HELLO,
+				 "unexpected descriptor"))
 		return;
-	if (nbytes != message_rules[message->type].nbytes)
-	{
-		gs_connection_reject(connection, "a message has the wrong length for its type");
-		return;
-	}
-	if (memfd >= 0 && message->type != GS_MESSAGE_HELLO)
-	{
-		gs_connection_reject(connection, "unexpected descriptor");
-		return;
-	}
 
 	switch (message->type)
 	{

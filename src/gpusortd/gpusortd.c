@@ -16,8 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/device_loan.h"
-#include "common/min_max.h"
+#include "common/basics.h"
+#include "common/device_table.h"
 #include "device/device.h"
 #include "gpusortd/server.h"
 #include "job/log.h"
@@ -77,35 +77,20 @@ static const char usage[] =
 "3 no such device, or another gpusortd uses it, 4 could not create the socket or the\n"
 "table, or another gpusortd uses the socket, 5 the device sorted wrongly.\n";
 
-enum
-{
-	OPTION_SOCKET = 1,
-	OPTION_DEVICE,
-	OPTION_TABLE,
-	OPTION_MEMORY_LIMIT,
-	OPTION_PARK_FOLDER,
-	OPTION_PARK_LIMIT,
-	OPTION_IDLE_SECONDS,
-	OPTION_READY_FD,
-	OPTION_WATCH_FD,
-	OPTION_CHECK,
-	OPTION_VERSION,
-	OPTION_HELP
-};
-
+/* The last value is for the switch in parse_options(): there are no short options. */
 static const struct option long_options[] = {
-	{"socket", required_argument, NULL, OPTION_SOCKET},
-	{"device", required_argument, NULL, OPTION_DEVICE},
-	{"table", required_argument, NULL, OPTION_TABLE},
-	{"memory-limit", required_argument, NULL, OPTION_MEMORY_LIMIT},
-	{"park-folder", required_argument, NULL, OPTION_PARK_FOLDER},
-	{"park-limit", required_argument, NULL, OPTION_PARK_LIMIT},
-	{"idle-seconds", required_argument, NULL, OPTION_IDLE_SECONDS},
-	{"ready-fd", required_argument, NULL, OPTION_READY_FD},
-	{"watch-fd", required_argument, NULL, OPTION_WATCH_FD},
-	{"check", no_argument, NULL, OPTION_CHECK},
-	{"version", no_argument, NULL, OPTION_VERSION},
-	{"help", no_argument, NULL, OPTION_HELP},
+	{"socket", required_argument, NULL, 's'},
+	{"device", required_argument, NULL, 'd'},
+	{"table", required_argument, NULL, 't'},
+	{"memory-limit", required_argument, NULL, 'm'},
+	{"park-folder", required_argument, NULL, 'f'},
+	{"park-limit", required_argument, NULL, 'p'},
+	{"idle-seconds", required_argument, NULL, 'i'},
+	{"ready-fd", required_argument, NULL, 'r'},
+	{"watch-fd", required_argument, NULL, 'w'},
+	{"check", no_argument, NULL, 'c'},
+	{"version", no_argument, NULL, 'v'},
+	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0}
 };
 
@@ -165,40 +150,40 @@ parse_options(int argc, char **argv)
 	{
 		switch (option)
 		{
-			case OPTION_SOCKET:
+			case 's':
 				options.socket = optarg;
 				break;
-			case OPTION_DEVICE:
+			case 'd':
 				parse_device(&options);
 				break;
-			case OPTION_TABLE:
+			case 't':
 				options.table = optarg;
 				break;
-			case OPTION_MEMORY_LIMIT:
+			case 'm':
 				options.memory_limit = number_argument("memory-limit", UINT32_MAX) << 20;
 				break;
-			case OPTION_PARK_FOLDER:
+			case 'f':
 				options.park_folder = optarg;
 				break;
-			case OPTION_PARK_LIMIT:
+			case 'p':
 				options.park_limit = number_argument("park-limit", UINT32_MAX) << 20;
 				break;
-			case OPTION_IDLE_SECONDS:
+			case 'i':
 				options.idle_us = number_argument("idle-seconds", UINT32_MAX) * 1000000;
 				break;
-			case OPTION_READY_FD:
+			case 'r':
 				options.ready_fd = (int) number_argument("ready-fd", INT32_MAX);
 				break;
-			case OPTION_WATCH_FD:
+			case 'w':
 				options.watch_fd = (int) number_argument("watch-fd", INT32_MAX);
 				break;
-			case OPTION_CHECK:
+			case 'c':
 				options.check = true;
 				break;
-			case OPTION_VERSION:
+			case 'v':
 				printf("gpusortd %s, build %s\n", GPUSORT_VERSION, gs_build_id);
 				exit(EXIT_ENDED);
-			case OPTION_HELP:
+			case 'h':
 				fputs(usage, stdout);
 				exit(EXIT_ENDED);
 			default:
@@ -315,7 +300,6 @@ open_table(const Options *options)
 	static GsDeviceTable private_table;
 	GsDeviceTable *table =
 		options->table == NULL ? &private_table : gs_device_table_map(options->table);
-
 	GsDeviceSlot *slot;
 
 	if (table == NULL)
@@ -378,11 +362,9 @@ main(int argc, char **argv)
 		return check_devices(&options);
 
 	/* before the device, which takes seconds to open */
-	server = gs_server_create(options.socket);
+	server = gs_server_create(options.socket, options.watch_fd);
 	if (server == NULL)
 		return EXIT_NO_SOCKET;
-	if (options.watch_fd >= 0)
-		gs_server_watch(server, options.watch_fd);
 	table = open_table(&options);
 	if (table == NULL)
 	{

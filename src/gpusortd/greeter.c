@@ -24,7 +24,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/clock.h"
+#include "common/basics.h"
 #include "gpusortd/service.h"
 #include "job/log.h"
 
@@ -53,61 +53,52 @@ struct GsGreeter
 	uint64_t	accept_again_us; /* .. before this time */
 	GsListNode	clients;
 
-	int			event;			/* an eventfd: there are sockets */
+	int			event;			/* an eventfd: some are passed to the server */
 	pthread_mutex_t lock;		/* protects what follows */
-	int		   *sockets;		/* for the server, oldest first */
-	size_t		first;
-	size_t		end;
-	size_t		nallocated;
+	GsListNode	passed;			/* oldest first */
 };
 
 /* ------------------------------------------------------- clients for the server */
 
+/* Frees a client of any list, but not its socket. */
 static void
-enqueue_socket(GsGreeter *greeter, int socket)
+remove_client(NewClient *client)
+{
+	gs_list_remove(&client->node);
+	free(client);
+}
+
+static void
+pass_to_server(GsGreeter *greeter, NewClient *client)
 {
 	const uint64_t one = 1;
-	bool		has_space = true;
 
+	epoll_ctl(greeter->epoll, EPOLL_CTL_DEL, client->socket, NULL);
+	gs_list_remove(&client->node);
 	pthread_mutex_lock(&greeter->lock);
-	if (greeter->end == greeter->nallocated)
-	{
-		size_t		n = greeter->nallocated == 0 ? 64 : 2 * greeter->nallocated;
-		int		   *grown = realloc(greeter->sockets, n * sizeof(int));
-
-		has_space = grown != NULL;
-		if (has_space)
-		{
-			greeter->sockets = grown;
-			greeter->nallocated = n;
-		}
-	}
-	if (has_space)
-		greeter->sockets[greeter->end++] = socket;
+	gs_list_append(&greeter->passed, &client->node);
 	pthread_mutex_unlock(&greeter->lock);
-	if (!has_space)
-		close(socket);
-	else if (write(greeter->event, &one, sizeof(one)) < 0)
+	if (write(greeter->event, &one, sizeof(one)) < 0)
 		return;					/* the event is set already */
 }
 
 int
 gs_greeter_next(GsGreeter *greeter)
 {
+	NewClient  *client;
+	uint64_t	count;
 	int			socket = -1;
 
 	pthread_mutex_lock(&greeter->lock);
-	if (greeter->first < greeter->end)
-		socket = greeter->sockets[greeter->first++];
-	else
+	client = GS_LIST_FIRST(NewClient, node, &greeter->passed);
+	if (client != NULL)
 	{
-		uint64_t	count;
-
-		/* under the lock, so that the event of a later socket is not lost */
-		greeter->first = greeter->end = 0;
-		if (read(greeter->event, &count, sizeof(count)) < 0)
-			socket = -1;
+		socket = client->socket;
+		remove_client(client);
 	}
+	/* under the lock, so that the event of a later client is not lost */
+	else if (read(greeter->event, &count, sizeof(count)) < 0)
+		socket = -1;
 	pthread_mutex_unlock(&greeter->lock);
 	return socket;
 }
@@ -119,24 +110,9 @@ gs_greeter_event_fd(const GsGreeter *greeter)
 }
 
 static void
-remove_client(NewClient *client)
-{
-	gs_list_remove(&client->node);
-	free(client);
-}
-
-static void
 drop(NewClient *client)
 {
 	close(client->socket);
-	remove_client(client);
-}
-
-static void
-pass_to_server(GsGreeter *greeter, NewClient *client)
-{
-	epoll_ctl(greeter->epoll, EPOLL_CTL_DEL, client->socket, NULL);
-	enqueue_socket(greeter, client->socket);
 	remove_client(client);
 }
 
@@ -296,6 +272,7 @@ gs_greeter_start(int listener, GsDeviceSlot *slot)
 	greeter->slot = slot;
 	greeter->listener = listener;
 	gs_list_init(&greeter->clients);
+	gs_list_init(&greeter->passed);
 	pthread_mutex_init(&greeter->lock, NULL);
 	greeter->epoll = epoll_create1(EPOLL_CLOEXEC);
 	greeter->stop_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -342,6 +319,5 @@ gs_greeter_free(GsGreeter *greeter)
 	if (greeter->event >= 0)
 		close(greeter->event);
 	pthread_mutex_destroy(&greeter->lock);
-	free(greeter->sockets);
 	free(greeter);
 }

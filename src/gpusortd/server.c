@@ -33,9 +33,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/clock.h"
-#include "common/min_max.h"
-#include "gpusortd/admission.h"
+#include "common/basics.h"
 #include "gpusortd/connection.h"
 #include "gpusortd/greeter.h"
 #include "job/log.h"
@@ -69,7 +67,6 @@ struct GsServer
 	int			watch;			/* from the supervisor; -1: none */
 	int			listener;		/* -1: not yet */
 	GsGreeter  *greeter;		/* NULL: not yet */
-	GsAdmission admission;
 
 	uint64_t	wait_us;		/* while the device works */
 	uint64_t	counted_us;		/* until when busy time was counted; 0: never */
@@ -128,7 +125,7 @@ raise_descriptor_limit(void)
 }
 
 GsServer *
-gs_server_create(const char *path)
+gs_server_create(const char *path, int watch)
 {
 	GsServer   *server = calloc(1, sizeof(GsServer));
 	sigset_t	ends;
@@ -140,10 +137,12 @@ gs_server_create(const char *path)
 	}
 	server->lock = -1;
 	server->signals = -1;
-	server->watch = -1;
+	server->watch = watch;
 	server->listener = -1;
 	server->service.epoll = -1;
 	server->idle_check_us = GS_NEVER;
+	if (watch >= 0)
+		fcntl(watch, F_SETFD, FD_CLOEXEC);
 	raise_descriptor_limit();
 	server->address.sun_family = AF_UNIX;
 	if (path[0] == '\0' || strlen(path) >= sizeof(server->address.sun_path))
@@ -247,13 +246,6 @@ gs_server_listen(GsServer *server, GsDevice *device, uint64_t memory_limit,
 	server->greeter = gs_greeter_start(listener, slot);
 	return server->greeter != NULL &&
 		gs_service_watch(service->epoll, gs_greeter_event_fd(server->greeter), server->greeter);
-}
-
-void
-gs_server_watch(GsServer *server, int fd)
-{
-	fcntl(fd, F_SETFD, FD_CLOEXEC);
-	server->watch = fd;
 }
 
 bool
@@ -384,7 +376,7 @@ release_idle_memory(GsServer *server)
 	}
 	if (gs_device_pool_owes(pool))
 		server->idle_check_us = now;
-	else if (gs_device_pool_reserved(pool) <= gs_device_pool_used(pool))
+	else if (gs_device_pool_reserved(pool) <= pool->used)
 		server->idle_check_us = GS_NEVER;
 	else if (server->idle_check_us == GS_NEVER)
 		server->idle_check_us = now + (gs_device_pool_can_lend(pool) ? MIN_IDLE_CHECK_US :
@@ -457,10 +449,13 @@ gs_server_run(GsServer *server, uint64_t idle_us)
 		/* before admission, because this may release memory */
 		remove_closed(server);
 		if (!service->device_failed)
-			next_us = Min(next_us, gs_admission_run(&server->admission, service));
+			next_us = Min(next_us, gs_admission_run(service));
 		release_idle_memory(server);
 		next_us = Min(next_us, server->idle_check_us);
-		gs_service_check_device(service);
+
+		/* a failure that no job reported: while one was closed, or memory was released */
+		if (service->device->error[0] != '\0')
+			gs_service_fail_device(service, service->device->error);
 		gs_service_publish(service);
 	}
 	gs_log("the device failed: %s", service->device_error);
@@ -522,7 +517,8 @@ gs_server_destroy(GsServer *server)
 		return false;
 	if (server->service.pool != NULL)
 		gs_device_pool_destroy(server->service.pool);
-	gs_service_close(&server->service);
+	if (server->service.epoll >= 0)
+		close(server->service.epoll);
 	free(server);
 	return true;
 }

@@ -20,8 +20,11 @@ typedef struct GsServer GsServer;
  * Reserves the path of the socket, so that no other gpusortd can use it.  Blocks
  * SIGTERM and SIGINT, which gs_server_run() waits for.  NULL: the log has the
  * reason.
+ *
+ * The loop sends back each byte that it receives from the socket `watch`, unless that is -1,
+ * which shows the supervisor that it is alive.  The server owns this descriptor.
  */
-extern GsServer *gs_server_create(const char *path);
+extern GsServer *gs_server_create(const char *path, int watch);
 
 /*
  * Opens the socket.  The caller owns the device, the park folder and the table, in which
@@ -31,13 +34,6 @@ extern GsServer *gs_server_create(const char *path);
  */
 extern bool gs_server_listen(GsServer *server, GsDevice *device, uint64_t memory_limit,
 							 GsParkFolder *park_folder, GsDeviceTable *table, uint32_t number);
-
-/*
- * The loop sends back each byte that it receives from this socket, which shows
- * the supervisor that it is alive.  The server owns the descriptor from now on.
- * Must be called before gs_server_listen().
- */
-extern void gs_server_watch(GsServer *server, int fd);
 
 /* Did gs_server_run() end because the device sorted wrongly? */
 extern bool gs_server_device_was_wrong(const GsServer *server);

@@ -12,9 +12,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "common/clock.h"
-#include "common/device_loan.h"
-#include "common/min_max.h"
+#include "common/basics.h"
+#include "common/device_table.h"
 
 bool
 gs_service_open(GsService *service, GsDevice *device, GsDevicePool *pool,
@@ -36,19 +35,11 @@ gs_service_open(GsService *service, GsDevice *device, GsDevicePool *pool,
 	memcpy(slot->name, device->name, sizeof(slot->name));
 	device->ops->memory(device, &free_bytes, &total_bytes);
 	slot->memory_total = total_bytes;
-	slot->memory_limit = gs_device_pool_limit(pool);
+	slot->memory_limit = pool->limit;
 	slot->turn_us = 0;
 	gs_service_publish(service);
 	service->epoll = epoll_create1(EPOLL_CLOEXEC);
 	return service->epoll >= 0;
-}
-
-void
-gs_service_close(GsService *service)
-{
-	if (service->epoll >= 0)
-		close(service->epoll);
-	service->epoll = -1;
 }
 
 void
@@ -61,18 +52,11 @@ gs_service_fail_device(GsService *service, const char *text)
 }
 
 void
-gs_service_check_device(GsService *service)
-{
-	if (service->device->error[0] != '\0')
-		gs_service_fail_device(service, service->device->error);
-}
-
-void
 gs_service_publish(GsService *service)
 {
 	GsDeviceSlot *slot = service->slot;
 
-	atomic_store_explicit(&slot->used, gs_device_pool_used(service->pool), memory_order_relaxed);
+	atomic_store_explicit(&slot->used, service->pool->used, memory_order_relaxed);
 	atomic_store_explicit(&slot->reserved, gs_device_pool_reserved(service->pool),
 						  memory_order_relaxed);
 	atomic_store_explicit(&slot->jobs_done, service->jobs_done, memory_order_relaxed);

@@ -38,24 +38,23 @@ typedef struct GsService
 	uint64_t	narrivals;		/* of jobs so far */
 	uint64_t	nmessages;		/* sent and received so far */
 	char		refused_build[GS_BUILD_ID_BYTES]; /* that was refused last */
+
+	/* the last check of the queue for admission; zeros: none yet */
+	uint64_t	checked_committed;	/* what was committed then */
+	uint64_t	checked_arrivals;
+	uint64_t	next_check_us;
 } GsService;
 
 /*
- * The caller owns the device, the pool, the park folder and the slot, and keeps them
- * until gs_service_close().  False: errno has the error of epoll_create1().
+ * The caller owns the device, the pool, the park folder and the slot, keeps them as long as
+ * there are connections, and closes the epoll set at the end.  False: errno has the error of
+ * epoll_create1().
  */
 extern bool gs_service_open(GsService *service, GsDevice *device, GsDevicePool *pool,
 							GsParkFolder *park_folder, GsDeviceSlot *slot);
-extern void gs_service_close(GsService *service);
 
 /* Records that the device failed. */
 extern void gs_service_fail_device(GsService *service, const char *text);
-
-/*
- * Records a failure of the device that no job reported, because it happened
- * while a job was closed or memory was released.
- */
-extern void gs_service_check_device(GsService *service);
 
 /* Updates the statistics in the slot; device_pool.c has published the commitments. */
 extern void gs_service_publish(GsService *service);
@@ -65,6 +64,15 @@ extern void gs_service_publish(GsService *service);
  * status is never behind what a client knows.  Any thread may call.
  */
 extern GsWelcome gs_service_welcome(const GsDeviceSlot *slot);
+
+#define GS_NEVER	UINT64_MAX
+
+/*
+ * admission.c: admits jobs, starts to park one if others wait for its memory, and refuses
+ * those that have waited long enough.  Returns the time of the next call, or GS_NEVER.  Cheap
+ * if no job waits or nothing has changed.
+ */
+extern uint64_t gs_admission_run(GsService *service);
 
 /* Adds a descriptor to an epoll set; its events carry data.  False: errno has the error. */
 extern bool gs_service_watch(int epoll, int fd, void *data);

@@ -18,7 +18,7 @@
 #include "postgres.h"
 
 #include "guc.h"
-#include "common/build_id.h"
+#include "common/protocol.h"
 #include "index/index_parallel.h"
 #include "index/index_tuples.h"
 #include "share/share_state.h"

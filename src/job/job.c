@@ -13,18 +13,16 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "job/job.h"
+#include "job/job_internal.h"
 
 #include <stdlib.h>
 
-#include "common/clock.h"
-#include "job/job_internal.h"
+#include "common/basics.h"
 
 /* -------------------------------------------------------------------- life */
 
 GsSortJob *
-gs_job_open(GsDevice *device, const GsJobMemory *memory,
-			uint32_t nwords, bool keys_only, const GsParticipant *consumer)
+gs_job_open(GsDevice *device, const GsJobMemory *memory, const GsParticipant *consumer)
 {
 	const GsDeviceOps *ops = device->ops;
 	GsSortJob  *job = calloc(1, sizeof(GsSortJob));
@@ -35,9 +33,9 @@ gs_job_open(GsDevice *device, const GsJobMemory *memory,
 	job->memory = *memory;
 	job->consumer.job = job;
 	job->consumer.participant = *consumer;
-	job->keys_only = keys_only;
-	job->nwords = (int) nwords;
-	job->record_bytes = (uint32_t) sizeof(uint64_t) * (nwords + (keys_only ? 0 : 1));
+	job->keys_only = consumer->keys_only;
+	job->record_bytes = (uint32_t) sizeof(uint64_t) *
+		(consumer->nwords + (consumer->keys_only ? 0 : 1));
 	job->phase = GS_JOB_INPUT;
 	job->next_block_bytes = GS_FIRST_BLOCK_BYTES;
 	job->idle_since_us = gs_clock_us();
@@ -127,7 +125,7 @@ bool
 gs_job_record_fence(GsSortJob *job, uint64_t *fence)
 {
 	if (job->parked)
-		*fence = gs_job_parked_last_fence(job);
+		*fence = gs_park_file_nrequested(job->parking->file);
 	else if (!gs_job_check(job, job->device->ops->record_fence(job->stream, fence)))
 		return false;
 	job->last_fence = *fence;
@@ -181,16 +179,10 @@ gs_job_poll(GsSortJob *job)
 	update_idle_since(job, had_work);
 }
 
-uint64_t
-gs_job_commitment(const GsSortJob *job)
+const GsJobMemory *
+gs_job_memory(const GsSortJob *job)
 {
-	return job->parked ? 0 : gs_device_pool_commitment(&job->memory);
-}
-
-bool
-gs_job_is_wanted(const GsSortJob *job)
-{
-	return gs_device_pool_is_wanted(&job->memory);
+	return &job->memory;
 }
 
 uint64_t

@@ -69,6 +69,8 @@ typedef struct GsMember GsMember;
 typedef struct GsParticipant
 {
 	GsBufferPool buffer_pool;
+	uint32_t	nwords;			/* of its records */
+	bool		keys_only;
 	uint32_t	number;			/* determines the input order */
 	GsJobEvents events;
 } GsParticipant;
@@ -78,21 +80,17 @@ typedef struct GsParticipant
  * of host memory or streams; then the caller keeps the memory.
  */
 extern GsSortJob *gs_job_open(GsDevice *device, const GsJobMemory *memory,
-							  uint32_t nwords, bool keys_only, const GsParticipant *consumer);
+							  const GsParticipant *consumer);
 
 /* The consumer's part, which lives as long as the job. */
 extern GsMember *gs_job_consumer(GsSortJob *job);
 
-/* Adds a producer; NULL, with the reason in *why_not, if that is not possible. */
-extern GsMember *gs_job_join(GsSortJob *job, uint32_t nwords, bool keys_only,
-							   const GsParticipant *participant, const char **why_not);
-
 /*
- * Adds a reader, whose buffers are as large as the consumer's; NULL likewise.  It may be
- * added before the rows are sorted.
+ * Adds a producer, or a reader, whose buffers are as large as the consumer's.  A reader may be
+ * added before the rows are sorted.  NULL, with the reason in *why_not: that is not possible.
  */
-extern GsMember *gs_job_read(GsSortJob *job, uint32_t nwords, bool keys_only,
-							 const GsParticipant *participant, const char **why_not);
+extern GsMember *gs_job_join(GsSortJob *job, const GsParticipant *participant, bool is_reader,
+							 const char **why_not);
 
 /* Are there producers that have not been reported as done? */
 extern bool gs_job_has_producers(const GsSortJob *job);
@@ -137,11 +135,8 @@ extern bool gs_job_busy(const GsSortJob *job);
 /* Proceeds and reports events.  Queues the work of a few buffers only, for fairness. */
 extern void gs_job_poll(GsSortJob *job);
 
-/* See gs_device_pool_commitment(); 0 if parked. */
-extern uint64_t gs_job_commitment(const GsSortJob *job);
-
-/* See gs_device_pool_is_wanted(). */
-extern bool gs_job_is_wanted(const GsSortJob *job);
+/* Its device memory; none if it is parked. */
+extern const GsJobMemory *gs_job_memory(const GsSortJob *job);
 
 /* Since when the job has had nothing to do; 0: it has. */
 extern uint64_t gs_job_idle_since(const GsSortJob *job);

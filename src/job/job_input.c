@@ -9,13 +9,11 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "job/job.h"
+#include "job/job_internal.h"
 
 #include <stdlib.h>
 
-#include "common/clock.h"
-#include "common/min_max.h"
-#include "job/job_internal.h"
+#include "common/basics.h"
 
 #define MAX_BLOCK_BYTES		((size_t) 32 << 20)
 #define FIRST_BATCHES		64

@@ -71,8 +71,23 @@ typedef struct GsJobPinned
 	GsBatchSpan spans[GS_MAX_BUFFERS]; /* by buffer of the consumer */
 } GsJobPinned;
 
+/* The device fills some of the buffers of parking while others are written. */
+#define GS_PARK_BUFFERS	4
+
 /* The state of a job that is being parked, or is parked: job_park.c. */
-typedef struct GsParking GsParking;
+typedef struct GsParking
+{
+	GsParkFile *file;
+	bool		canceled;		/* wait for what is in progress, then end */
+	uint32_t   *rows_bytes;		/* of each batch whose write was requested */
+
+	/* numbers of batches whose gather, and whose write, has been queued */
+	uint64_t	ngathered;
+	uint64_t	nrequested;
+	uint64_t	fences[GS_PARK_BUFFERS];	/* of batch i in [i % GS_PARK_BUFFERS] */
+	GsBatchSpan *spans;			/* indexed as fences; pinned, as are the buffers */
+	char	   *buffers[GS_PARK_BUFFERS];
+} GsParking;
 
 typedef void (*GsSortContinuation) (GsSortJob *job);
 
@@ -152,7 +167,6 @@ struct GsSortJob
 	GsMember	consumer;
 	GsMember   *members;		/* producers and readers */
 	bool		keys_only;
-	int			nwords;
 	uint32_t	record_bytes;
 	GsJobPhase	phase;
 	bool		device_failed;
@@ -255,15 +269,10 @@ extern bool gs_job_queue_sorted(GsSortJob *job, uint64_t batch, char *to, GsBatc
 /* Size of the rows of a batch that has been copied. */
 extern uint32_t gs_job_rows_bytes(const GsSortJob *job, uint64_t batch, const GsBatchSpan *span);
 
-/*
- * Queues the read of a batch of a parked job to memory as large as a buffer; and the size
- * of its rows.
- */
+/* Queues the read of a batch of a parked job to memory as large as a buffer. */
 extern bool gs_job_queue_parked(GsSortJob *job, uint64_t batch, char *to);
-extern uint32_t gs_job_parked_bytes(const GsSortJob *job, uint64_t batch);
 
-/* The number of requests of the file so far, and of completed ones. */
-extern uint64_t gs_job_parked_last_fence(const GsSortJob *job);
+/* The number of completed requests of the file; fails the job if one has failed. */
 extern uint64_t gs_job_parked_passed_fence(GsSortJob *job);
 
 /* Cancels parking, because the client is not idle any more. */

@@ -11,11 +11,10 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "job/job.h"
+#include "job/job_internal.h"
 
 #include <stdlib.h>
 
-#include "job/job_internal.h"
 
 GsMember *
 gs_job_consumer(GsSortJob *job)
@@ -34,42 +33,6 @@ gs_job_has_producers(const GsSortJob *job)
 
 /* -------------------------------------------------------------- join and leave */
 
-/* Adds a member.  NULL and *why_not: out of memory. */
-static GsMember *
-add_member(GsSortJob *job, const GsParticipant *participant, const char **why_not)
-{
-	GsMember   *member = calloc(1, sizeof(GsMember));
-
-	*why_not = "gpusortd is out of memory";
-	if (member == NULL)
-		return NULL;
-	member->job = job;
-	member->participant = *participant;
-	member->next = job->members;
-	job->members = member;
-	return member;
-}
-
-static bool
-has_layout(const GsSortJob *job, uint32_t nwords, bool keys_only, const char **why_not)
-{
-	*why_not = "the rows of the sort have another layout";
-	return (int) nwords == job->nwords && keys_only == job->keys_only;
-}
-
-GsMember *
-gs_job_join(GsSortJob *job, uint32_t nwords, bool keys_only, const GsParticipant *participant,
-			const char **why_not)
-{
-	if (job->phase != GS_JOB_INPUT)
-		*why_not = "the sort takes no more rows";
-	else if (participant->buffer_pool.buffer_bytes > gs_job_buffer_bytes(job))
-		*why_not = "the buffers are larger than those of the consumer";
-	else if (has_layout(job, nwords, keys_only, why_not))
-		return add_member(job, participant, why_not);
-	return NULL;
-}
-
 /* Can the job, or will it be able to, send sorted rows? */
 static bool
 may_send(const GsSortJob *job)
@@ -78,35 +41,54 @@ may_send(const GsSortJob *job)
 							job->phase == GS_JOB_SORTED);
 }
 
+/* Why a connection cannot join the job; NULL: it can. */
+static const char *
+why_not_join(const GsSortJob *job, const GsParticipant *participant, bool is_reader)
+{
+	uint32_t	buffer_bytes = participant->buffer_pool.buffer_bytes;
+
+	if (is_reader ? !may_send(job) : job->phase != GS_JOB_INPUT)
+		return is_reader ? "the sort has no rows to read" : "the sort takes no more rows";
+	if (is_reader && buffer_bytes != gs_job_buffer_bytes(job))
+		return "the buffers have another size than those of the consumer";
+	if (buffer_bytes > gs_job_buffer_bytes(job))
+		return "the buffers are larger than those of the consumer";
+	if (participant->nwords != job->consumer.participant.nwords ||
+		participant->keys_only != job->keys_only)
+		return "the rows of the sort have another layout";
+	return NULL;
+}
+
 GsMember *
-gs_job_read(GsSortJob *job, uint32_t nwords, bool keys_only, const GsParticipant *participant,
+gs_job_join(GsSortJob *job, const GsParticipant *participant, bool is_reader,
 			const char **why_not)
 {
-	const GsDeviceOps *ops = job->device->ops;
-	GsMember   *reader = NULL;
-	GsBatchSpan *spans;
+	GsMember   *member;
 
-	if (!may_send(job))
-		*why_not = "the sort has no rows to read";
-	else if (participant->buffer_pool.buffer_bytes != gs_job_buffer_bytes(job))
-		*why_not = "the buffers have another size than those of the consumer";
-	else if (has_layout(job, nwords, keys_only, why_not))
+	*why_not = why_not_join(job, participant, is_reader);
+	if (*why_not != NULL)
+		return NULL;
+	*why_not = "gpusortd is out of memory";
+	member = calloc(1, sizeof(GsMember));
+	if (member == NULL)
+		return NULL;
+	if (is_reader)
 	{
-		spans = ops->allocate_host(job->device, sizeof(GsBatchSpan) * GS_MAX_BUFFERS);
-		*why_not = "gpusortd is out of memory";
-		if (spans == NULL)
-			return NULL;
-		reader = add_member(job, participant, why_not);
-		if (reader == NULL)
-			ops->release_host(job->device, spans);
-		else
+		member->output.spans = job->device->ops->allocate_host(job->device,
+															   sizeof(GsBatchSpan) * GS_MAX_BUFFERS);
+		if (member->output.spans == NULL)
 		{
-			reader->is_reader = true;
-			reader->output.spans = spans;
-			gs_job_cancel_parking(job);
+			free(member);
+			return NULL;
 		}
+		gs_job_cancel_parking(job);
 	}
-	return reader;
+	member->is_reader = is_reader;
+	member->job = job;
+	member->participant = *participant;
+	member->next = job->members;
+	job->members = member;
+	return member;
 }
 
 /* Removes a member from its job. */

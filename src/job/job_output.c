@@ -14,10 +14,9 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "job/job.h"
-
-#include "common/min_max.h"
 #include "job/job_internal.h"
+
+#include "common/basics.h"
 
 /* A limit, for fairness. */
 #define BUFFERS_PER_POLL	4
@@ -306,7 +305,7 @@ gs_member_end_download(GsMember *member, GsTransfer *transfer)
 		return;
 	}
 	if (job->parked)
-		ready->rows_bytes = gs_job_parked_bytes(job, transfer->batch);
+		ready->rows_bytes = job->parking->rows_bytes[transfer->batch];
 	else if (job->phase == GS_JOB_SORTED)
 		ready->rows_bytes = gs_job_rows_bytes(job, transfer->batch,
 											  &member->output.spans[transfer->buffer]);

@@ -19,31 +19,13 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "job/job.h"
+#include "job/job_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/job_internal.h"
 #include "job/log.h"
-
-/* The device fills some of them while others are written. */
-#define NBUFFERS	4
-
-struct GsParking
-{
-	GsParkFile *file;
-	bool		canceled;		/* wait for what is in progress, then end */
-	uint32_t   *rows_bytes;		/* of each batch whose write was requested */
-
-	/* numbers of batches whose gather, and whose write, has been queued */
-	uint64_t	ngathered;
-	uint64_t	nrequested;
-	uint64_t	fences[NBUFFERS]; /* of batch i in [i % NBUFFERS] */
-	GsBatchSpan *spans;			/* indexed as fences; pinned, as are the buffers */
-	char	   *buffers[NBUFFERS];
-};
 
 /* ---------------------------------------------------------------- being parked */
 
@@ -66,7 +48,7 @@ free_buffers(GsSortJob *job)
 	const GsDeviceOps *ops = job->device->ops;
 	GsParking  *parking = job->parking;
 
-	for (int i = 0; i < NBUFFERS; i++)
+	for (int i = 0; i < GS_PARK_BUFFERS; i++)
 	{
 		if (parking->buffers[i] != NULL)
 			ops->release_host(job->device, parking->buffers[i]);
@@ -104,9 +86,9 @@ gs_job_park(GsSortJob *job, GsParkFolder *folder)
 	parking->rows_bytes = malloc(job->nout * sizeof(uint32_t));
 	complete = parking->file != NULL && parking->rows_bytes != NULL;
 	if (complete)
-		parking->spans = ops->allocate_host(job->device, NBUFFERS * sizeof(GsBatchSpan));
+		parking->spans = ops->allocate_host(job->device, GS_PARK_BUFFERS * sizeof(GsBatchSpan));
 	complete = complete && parking->spans != NULL;
-	for (int i = 0; i < NBUFFERS && complete; i++)
+	for (int i = 0; i < GS_PARK_BUFFERS && complete; i++)
 	{
 		parking->buffers[i] = ops->allocate_host(job->device, gs_job_buffer_bytes(job));
 		complete = parking->buffers[i] != NULL;
@@ -130,10 +112,10 @@ queue_gathers(GsSortJob *job)
 	GsParking  *parking = job->parking;
 
 	while (!parking->canceled && parking->ngathered < job->nout &&
-		   parking->ngathered - gs_park_file_ncompleted(parking->file) < NBUFFERS)
+		   parking->ngathered - gs_park_file_ncompleted(parking->file) < GS_PARK_BUFFERS)
 	{
 		uint64_t	batch = parking->ngathered;
-		int			i = (int) (batch % NBUFFERS);
+		int			i = (int) (batch % GS_PARK_BUFFERS);
 
 		if (!gs_job_queue_sorted(job, batch, parking->buffers[i], &parking->spans[i]) ||
 			!gs_job_record_fence(job, &parking->fences[i]))
@@ -150,14 +132,14 @@ queue_writes(GsSortJob *job)
 	uint32_t	buffer_bytes = gs_job_buffer_bytes(job);
 
 	while (!parking->canceled && parking->nrequested < parking->ngathered &&
-		   parking->fences[parking->nrequested % NBUFFERS] <= job->passed_fence)
+		   parking->fences[parking->nrequested % GS_PARK_BUFFERS] <= job->passed_fence)
 	{
 		uint64_t	batch = parking->nrequested;
-		int			i = (int) (batch % NBUFFERS);
+		int			i = (int) (batch % GS_PARK_BUFFERS);
 
 		parking->rows_bytes[batch] = gs_job_rows_bytes(job, batch, &parking->spans[i]);
-		if (gs_park_file_write(parking->file, parking->buffers[i], buffer_bytes,
-							   batch * buffer_bytes))
+		if (gs_park_file_request(parking->file, true, parking->buffers[i], buffer_bytes,
+								 batch * buffer_bytes))
 			parking->nrequested++;
 		else
 			parking->canceled = true;
@@ -193,7 +175,7 @@ gs_job_continue_parking(GsSortJob *job)
 		release_device(job);
 	else if (parking->canceled && gs_park_file_ncompleted(parking->file) == parking->nrequested &&
 			 (parking->ngathered == 0 ||
-			  parking->fences[(parking->ngathered - 1) % NBUFFERS] <= job->passed_fence))
+			  parking->fences[(parking->ngathered - 1) % GS_PARK_BUFFERS] <= job->passed_fence))
 		free_parking(job);
 }
 
@@ -217,22 +199,10 @@ gs_job_queue_parked(GsSortJob *job, uint64_t batch, char *to)
 {
 	uint32_t	buffer_bytes = gs_job_buffer_bytes(job);
 
-	if (gs_park_file_read(job->parking->file, to, buffer_bytes, batch * buffer_bytes))
+	if (gs_park_file_request(job->parking->file, false, to, buffer_bytes, batch * buffer_bytes))
 		return true;
 	gs_job_fail(job, GS_FAILED_JOB, "gpusortd is out of memory");
 	return false;
-}
-
-uint32_t
-gs_job_parked_bytes(const GsSortJob *job, uint64_t batch)
-{
-	return job->parking->rows_bytes[batch];
-}
-
-uint64_t
-gs_job_parked_last_fence(const GsSortJob *job)
-{
-	return gs_park_file_nrequested(job->parking->file);
 }
 
 uint64_t

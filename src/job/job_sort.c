@@ -26,14 +26,12 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "job/job.h"
+#include "job/job_internal.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "common/clock.h"
-#include "common/min_max.h"
-#include "job/job_internal.h"
+#include "common/basics.h"
 
 /* Of the radix sort, for the number of its passes. */
 #define DIGIT_BITS		8
@@ -255,7 +253,7 @@ gs_job_sort(GsSortJob *job, GsAlgorithm algorithm, bool partial, bool find_equal
 		fail_for_memory(job);	/* as at the first attempt */
 		return;
 	}
-	if (!gs_job_layout_is_valid(layout, (uint32_t) job->nwords, job->keys_only) ||
+	if (!gs_job_layout_is_valid(layout, job->consumer.participant.nwords, job->keys_only) ||
 		layout->nrows < job->nrows)
 	{
 		gs_job_fail(job, GS_FAILED_PROTOCOL, "invalid key layout");
@@ -415,11 +413,9 @@ queue_chunk(GsSortJob *job, uint64_t ngroups)
 	else
 		fine = ops->tie_keys(job->stream, &sort->rows, &sort->ties, sort->chunk, d_keys[0]) &&
 			ops->sort_ties(job->stream, sort->algorithm, &sort->ties, key_bits, d_keys,
-						   sort->d_tie_temp, sort->tie_temp_bytes);
-	if (!chunk->is_tail)
-		fine = fine && ops->check_order(job->stream, sort->ties.nties, d_keys[0], 0,
-										sort->ties.d_rows,
-										&sort->d_control->results.ties_check);
+						   sort->d_tie_temp, sort->tie_temp_bytes) &&
+			ops->check_order(job->stream, sort->ties.nties, d_keys[0], 0, sort->ties.d_rows,
+							 &sort->d_control->results.ties_check);
 	fine = fine && ops->place_ties(job->stream, &sort->ties, sorted_words(job));
 	sort->chunk++;
 	if (fine && counts_ties(job))

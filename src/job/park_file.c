@@ -221,8 +221,9 @@ gs_park_file_close(GsParkFile *file)
 
 /* ------------------------------------------------------------- the requests */
 
-static bool
-add_request(GsParkFile *file, bool is_write, void *buffer, size_t nbytes, uint64_t offset)
+bool
+gs_park_file_request(GsParkFile *file, bool is_write, void *buffer, size_t nbytes,
+					 uint64_t offset)
 {
 	GsParkFolder *folder = file->folder;
 	Request	   *request = malloc(sizeof(Request));
@@ -240,18 +241,6 @@ add_request(GsParkFile *file, bool is_write, void *buffer, size_t nbytes, uint64
 	pthread_cond_signal(&folder->wakeup);
 	pthread_mutex_unlock(&folder->lock);
 	return true;
-}
-
-bool
-gs_park_file_write(GsParkFile *file, const void *from, size_t nbytes, uint64_t offset)
-{
-	return add_request(file, true, (void *) from, nbytes, offset);
-}
-
-bool
-gs_park_file_read(GsParkFile *file, void *to, size_t nbytes, uint64_t offset)
-{
-	return add_request(file, false, to, nbytes, offset);
 }
 
 uint64_t

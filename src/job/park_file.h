@@ -35,8 +35,8 @@ extern void gs_park_file_close(GsParkFile *file);
  * Requests a write or a read of nbytes.  The buffer must stay until the request
  * has been completed.  False: out of memory.
  */
-extern bool gs_park_file_write(GsParkFile *file, const void *from, size_t nbytes, uint64_t offset);
-extern bool gs_park_file_read(GsParkFile *file, void *to, size_t nbytes, uint64_t offset);
+extern bool gs_park_file_request(GsParkFile *file, bool is_write, void *buffer, size_t nbytes,
+								 uint64_t offset);
 
 /* Number of requests so far, and of those completed, with or without success. */
 extern uint64_t gs_park_file_nrequested(const GsParkFile *file);

@@ -22,7 +22,7 @@
 #include "postgres.h"
 
 #include "guc.h"
-#include "common/build_id.h"
+#include "common/protocol.h"
 #include "node/node_gpusort.h"
 #include "read/read_limit.h"
 #include "share/share_state.h"

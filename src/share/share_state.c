@@ -31,7 +31,7 @@
 #include "postgres.h"
 
 #include "pg_compat.h"
-#include "common/build_id.h"
+#include "common/protocol.h"
 #include "share/share_state.h"
 
 #include "port/atomics.h"

@@ -16,7 +16,7 @@
  */
 #include "postgres.h"
 
-#include "common/clock.h"
+#include "common/basics.h"
 #include "guc.h"
 #include "sort/sort_stats.h"
 

@@ -9,8 +9,8 @@
 #include "postgres.h"
 
 #include "client/supervisor.h"
-#include "common/clock.h"
-#include "common/device_loan.h"
+#include "common/basics.h"
+#include "common/device_table.h"
 #include "stats/stats.h"
 
 #include "catalog/pg_authid.h"

@@ -25,7 +25,7 @@
 
 #include "stats/stats.h"
 
-#include "common/build_id.h"
+#include "common/protocol.h"
 
 #include "miscadmin.h"
 #include "port/atomics.h"

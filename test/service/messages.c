@@ -23,9 +23,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "gpusortd/admission.h"
 #include "gpusortd/connection.h"
-#include "common/clock.h"
+#include "common/basics.h"
 #include "doubles/daemon/device_host.h"
 #include "unit_check.h"
 
@@ -77,7 +76,6 @@ typedef struct World
 	Dice	   *dice;
 	GsService	service;
 	GsDeviceSlot slot;
-	GsAdmission admission;
 	RandomClient clients[NCLIENTS];
 	MessagesReached *reached;
 } World;
@@ -782,7 +780,7 @@ turn(World *world)
 			gs_job_park(connection->job, service->park_folder);
 	}
 	CHECK(gs_list_is_empty(&service->waiting) == (service->nwaiting == 0));
-	gs_admission_run(&world->admission, service);
+	gs_admission_run(service);
 	for (int i = 0; i < NCLIENTS; i++)
 	{
 		RandomClient *client = &world->clients[i];
@@ -854,8 +852,8 @@ messages_run(Dice *dice, int max_steps, MessagesReached *reached)
 	}
 	CHECK_MSG(!any, "connections do not end");
 	CHECK(service->njobs == 0 && service->nwaiting == 0);
-	gs_service_close(service);
-	CHECK(gs_device_pool_used(pool) == 0 && gs_device_pool_committed(pool) == 0);
+	close(service->epoll);
+	CHECK(pool->used == 0 && pool->committed == 0);
 	while (gs_device_pool_release_idle(pool, gs_clock_us(), 0))
 		;
 	CHECK(gs_device_pool_reserved(pool) == 0);

@@ -17,8 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/basics.h"
 #include "common/device_table.h"
-#include "common/min_max.h"
 #include "service_driver.h"
 #include "unit_cmocka.h"
 

@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/clock.h"
-#include "common/device_loan.h"
+#include "common/basics.h"
+#include "common/device_table.h"
 #include "doubles/daemon/device_host.h"
 #include "unit_client.h"
 #include "unit_driver.h"
@@ -123,8 +123,8 @@ test_three_times(void **unused)
 	CHECK(lent_bytes() > 2 * LIMIT);
 	for (int i = 0; i < NSERVICES; i++)
 	{
-		CHECK(gs_device_pool_used(services[i].pool) == 0 || i == 0);
-		CHECK(gs_device_pool_committed(services[i].pool) + gs_device_pool_lent(services[i].pool) <= LIMIT);
+		CHECK(services[i].pool->used == 0 || i == 0);
+		CHECK(services[i].pool->committed + gs_device_pool_lent(services[i].pool) <= LIMIT);
 	}
 	CHECK_MSG(client_sort(&client, GS_ALGORITHM_RADIX), "it failed: %s", client.text);
 	CHECK(client.result.device_bytes > 3 * LIMIT);
@@ -252,7 +252,7 @@ test_next_lender(void **unused)
 	CHECK(gs_device_pool_borrow_rows(&memory, MB, 0) != NULL);
 	assert_int_equal(gs_device_pool_lent(services[2].pool), 0);
 	assert_int_equal(gs_device_pool_lent(services[3].pool), MB);
-	assert_int_equal(gs_device_pool_used(services[0].pool), 0);
+	assert_int_equal(services[0].pool->used, 0);
 	CHECK(gs_device_pool_allocate_rows(&memory, MB, LIMIT - MB) != NULL);
 	CHECK(gs_device_pool_allocate_rows(&memory, MB, LIMIT - 2 * MB + 1) == NULL);
 	CHECK(gs_device_pool_borrow_rows(&memory, MB, LIMIT - MB + 1) == NULL);
@@ -453,7 +453,7 @@ test_many_loans(void **unused)
 		CHECK(gs_device_pool_allocate(&memory, block_bytes) != NULL);
 	CHECK(!gs_device_pool_owes(pool));
 	gs_device_pool_free_all(&memory);
-	CHECK(gs_device_pool_owes(pool) && !gs_device_pool_borrows(pool));
+	CHECK(gs_device_pool_owes(pool) && pool->borrowed == 0);
 	assert_int_equal(lent_bytes(), NBLOCKS * block_bytes);
 	for (bool more = true; more;)
 	{
@@ -534,17 +534,17 @@ test_parking(void **unused)
 	CHECK(client_load(&client, NULL) && client_sort(&client, GS_ALGORITHM_RADIX));
 	CHECK(lent_bytes() > LIMIT / 2);
 	gs_job_poll(client.job);
-	CHECK(gs_device_pool_borrows(services[0].pool));
+	CHECK(services[0].pool->borrowed > 0);
 	table_of_devices.slots[0].nwaiting = 1;
-	CHECK(!gs_job_is_wanted(client.job));
+	CHECK(!gs_device_pool_is_wanted(gs_job_memory(client.job)));
 	table_of_devices.slots[3].nwaiting = 1;
-	CHECK(gs_job_is_wanted(client.job));
+	CHECK(gs_device_pool_is_wanted(gs_job_memory(client.job)));
 	CHECK(gs_job_can_be_parked(client.job) && gs_job_park(client.job, folder));
 	while (gs_job_is_being_parked(client.job))
 		gs_job_poll(client.job);
 	release_returned(&services[0]);
-	CHECK(gs_device_pool_used(services[0].pool) == 0 && lent_bytes() == 0);
-	CHECK(!gs_device_pool_borrows(services[0].pool) && !gs_job_is_wanted(client.job));
+	CHECK(services[0].pool->used == 0 && lent_bytes() == 0);
+	CHECK(services[0].pool->borrowed == 0 && !gs_device_pool_is_wanted(gs_job_memory(client.job)));
 	client_fetch(&client, 0);
 	client_check_batches(&client, 0, INT32_MAX);
 	client_close(&client);

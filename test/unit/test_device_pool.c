@@ -29,7 +29,7 @@ free_bytes(GsDevice *device)
 static void
 end(GsDevice *device, GsDevicePool *pool, uint64_t nbytes)
 {
-	assert_int_equal(gs_device_pool_used(pool), 0);
+	assert_int_equal(pool->used, 0);
 	gs_device_pool_destroy(pool);
 	assert_int_equal(free_bytes(device), nbytes);
 	device->ops->close(device);
@@ -41,10 +41,10 @@ test_limit(void **unused)
 	GsDevice   *device = unit_open_device(100 * MB);
 	GsDevicePool *pool = gs_device_pool_create(device, 0);
 
-	assert_int_equal(gs_device_pool_limit(pool), 90 * MB);
+	assert_int_equal(pool->limit, 90 * MB);
 	gs_device_pool_destroy(pool);
 	pool = gs_device_pool_create(device, 7 * MB);
-	assert_int_equal(gs_device_pool_limit(pool), 7 * MB);
+	assert_int_equal(pool->limit, 7 * MB);
 	end(device, pool, 100 * MB);
 }
 
@@ -100,7 +100,7 @@ test_promises_are_kept(void **unused)
 	assert_non_null(gs_device_pool_allocate(&a, 5 * MB));
 	assert_non_null(gs_device_pool_allocate(&a, 1 * MB));
 	assert_null(gs_device_pool_allocate(&a, 1));
-	assert_int_equal(gs_device_pool_used(pool), 10 * MB);
+	assert_int_equal(pool->used, 10 * MB);
 	assert_int_equal(a.used, 6 * MB);
 	assert_int_equal(b.peak, 4 * MB);
 
@@ -156,7 +156,7 @@ test_idle_slabs(void **unused)
 	d_first = gs_device_pool_allocate(&memory, 8 * MB);
 	assert_non_null(gs_device_pool_allocate(&memory, 4 * MB));
 	gs_device_pool_free(&memory, d_first);
-	assert_int_equal(gs_device_pool_used(pool), 4 * MB);
+	assert_int_equal(pool->used, 4 * MB);
 	assert_int_equal(gs_device_pool_reserved(pool), 12 * MB);
 	assert_int_equal(free_bytes(device), 88 * MB);
 
@@ -305,7 +305,7 @@ test_random(void **unused)
 			used += memories[k].used;
 			CHECK(memories[k].peak >= memories[k].used);
 		}
-		CHECK(gs_device_pool_used(pool) == used && used <= limit);
+		CHECK(pool->used == used && used <= limit);
 		CHECK(gs_device_pool_reserved(pool) <= limit);
 		CHECK(free_bytes(device) == 30 * MB - gs_device_pool_reserved(pool));
 	}

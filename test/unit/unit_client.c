@@ -14,6 +14,9 @@
 #include "doubles/daemon/device_host.h"
 #include "unit_check.h"
 
+/* device_table.c opens the file of this build. */
+const char	gs_build_id[GS_BUILD_ID_BYTES + 1] = "0123456789abcdef";
+
 #define GARBAGE			0x5A
 #define MANY_POLLS		1000000
 
@@ -56,7 +59,7 @@ service_join(Service *service, GsDeviceTable *table, uint32_t number)
 	slot->identity[0] = identity.words[0];
 	slot->identity[1] = identity.words[1];
 	slot->kind = service->device->kind;
-	slot->memory_limit = gs_device_pool_limit(service->pool);
+	slot->memory_limit = service->pool->limit;
 	slot->state = GS_DEVICE_RUNNING;
 }
 
@@ -66,7 +69,7 @@ service_stop(Service *service)
 	uint64_t	free_bytes;
 	uint64_t	total_bytes;
 
-	CHECK(gs_device_pool_used(service->pool) == 0);
+	CHECK(service->pool->used == 0);
 	gs_device_pool_destroy(service->pool);
 	if (service->device->ops->memory(service->device, &free_bytes, &total_bytes))
 		CHECK(free_bytes == total_bytes);
@@ -159,8 +162,9 @@ client_open(Client *client, Service *service, const TestTable *table,
 	memset(client->buffer_pool.base, GARBAGE, (size_t) buffer_bytes * nbuffers);
 	CHECK(gs_device_pool_admit(service->pool, service->expected_bytes, &memory));
 	consumer.buffer_pool = client->buffer_pool;
-	client->job = gs_job_open(service->device, &memory, (uint32_t) client->layout.nwords,
-							  table->keys_only, &consumer);
+	consumer.nwords = (uint32_t) client->layout.nwords;
+	consumer.keys_only = table->keys_only;
+	client->job = gs_job_open(service->device, &memory, &consumer);
 	if (client->job != NULL)
 		return true;
 	gs_device_pool_free_all(&memory);

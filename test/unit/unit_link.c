@@ -82,10 +82,12 @@ on_failed(void *arg, GsFailure failure, const char *text)
 }
 
 static GsParticipant
-participant_of(UnitLink *link, uint32_t number)
+participant_of(UnitLink *link, uint32_t nwords, uint32_t keys_only, uint32_t number)
 {
 	GsParticipant participant = {
 		.buffer_pool = link->buffer_pool,
+		.nwords = nwords,
+		.keys_only = keys_only != 0,
 		.number = number,
 		.events = {link, on_batch_free, on_fed, on_sorted, on_batch_ready, on_failed}
 	};
@@ -98,7 +100,7 @@ participant_of(UnitLink *link, uint32_t number)
 static void
 open_job(UnitLink *link, const GsJobOpen *open)
 {
-	GsParticipant consumer = participant_of(link, open->participant);
+	GsParticipant consumer = participant_of(link, open->nwords, open->keys_only, open->participant);
 	GsJobMemory memory = {0};
 
 	CHECK(link->job == NULL);
@@ -107,7 +109,7 @@ open_job(UnitLink *link, const GsJobOpen *open)
 		on_failed(link, GS_FAILED_MEMORY, "no memory");
 		return;
 	}
-	link->job = gs_job_open(link->device, &memory, open->nwords, open->keys_only != 0, &consumer);
+	link->job = gs_job_open(link->device, &memory, &consumer);
 	CHECK(link->job != NULL);
 	link->member = gs_job_consumer(link->job);
 	link->token = open->shared ? TICKET : 0;
@@ -118,13 +120,12 @@ open_job(UnitLink *link, const GsJobOpen *open)
 static void
 join_job(UnitLink *link, const GsJobJoin *join, bool reads)
 {
-	GsParticipant participant = participant_of(link, join->participant);
+	GsParticipant participant = participant_of(link, join->nwords, join->keys_only, join->participant);
 	const char *why_not = "no such job";
 
 	CHECK(link->member == NULL && link->consumer != NULL);
 	if (link->consumer->job != NULL && join->token == link->consumer->token)
-		link->member = (reads ? gs_job_read : gs_job_join)
-			(link->consumer->job, join->nwords, join->keys_only != 0, &participant, &why_not);
+		link->member = gs_job_join(link->consumer->job, &participant, reads, &why_not);
 	if (link->member == NULL)
 		on_failed(link, GS_FAILED_JOB, why_not);
 	else
@@ -294,7 +295,7 @@ unit_link_close(UnitLink *link)
 	CHECK(link->job == NULL && link->member == NULL);
 	if (link->consumer == NULL)
 	{
-		CHECK(gs_device_pool_used(link->pool) == 0);
+		CHECK(link->pool->used == 0);
 		gs_device_pool_destroy(link->pool);
 		link->device->ops->close(link->device);
 	}

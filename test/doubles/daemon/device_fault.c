@@ -23,7 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/clock.h"
+#include "common/basics.h"
 
 /* The calls that can fail, in the order of GsDeviceOps. */
 #define FAULT_OPS(OP) \

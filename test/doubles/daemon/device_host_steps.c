@@ -12,8 +12,8 @@
 
 #include <string.h>
 
-#include "common/key_chunk.h"
-#include "common/min_max.h"
+#include "common/basics.h"
+#include "common/key_pack.h"
 #include "common/radix_sort.h"
 
 static inline uint64_t

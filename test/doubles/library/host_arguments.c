@@ -7,8 +7,7 @@
  */
 #include "postgres.h"
 
-#include "client/service_arguments.h"
-#include "common/device_choice.h"
+#include "client/service_process.h"
 #include "doubles/library/double_settings.h"
 #include "doubles/wrap.h"
 #include "guc.h"
@@ -23,7 +22,7 @@ host_device(int device)
 
 	if (strncmp(gpusort_device, "host", 4) != 0 || !gs_device_choice_parse(gpusort_device, &choice))
 		return NULL;
-	return psprintf("host:%d/%u", device, choice.ndevices);
+	return psprintf("host:%d/%d", device, __builtin_popcount(choice.devices));
 }
 
 char **

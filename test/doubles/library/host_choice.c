@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/device_choice.h"
+#include "common/device_table.h"
 #include "doubles/wrap.h"
 
 GS_WRAP(gs_device_choice_parse);
@@ -39,7 +39,7 @@ __wrap_gs_device_choice_parse(const char *text, GsDeviceChoice *choice)
 	}
 	if (ndevices < 1 || ndevices > GS_MAX_DEVICES)
 		return false;
-	*choice = (GsDeviceChoice) {0};
-	gs_device_choice_set_all(choice, (uint32_t) ndevices);
+	choice->is_auto = false;
+	choice->devices = GS_DEVICES_BELOW(ndevices);
 	return true;
 }

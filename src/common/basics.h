@@ -1,17 +1,23 @@
 /*-------------------------------------------------------------------------
  *
- * clock.h
- *	  The monotonic clock.
+ * basics.h
+ *	  Min() and Max(), as PostgreSQL's c.h has them, and the monotonic clock.
  *
- * ISO C and POSIX, no PostgreSQL.
+ * ISO C and POSIX.
  *
  *-------------------------------------------------------------------------
  */
-#ifndef GPUSORT_CLOCK_H
-#define GPUSORT_CLOCK_H
+#ifndef GPUSORT_BASICS_H
+#define GPUSORT_BASICS_H
 
 #include <stdint.h>
 #include <time.h>
+
+/* An argument is evaluated twice. */
+#ifndef Min
+#define Min(a, b)		((a) < (b) ? (a) : (b))
+#define Max(a, b)		((a) > (b) ? (a) : (b))
+#endif
 
 /* Microseconds since an arbitrary point in the past. */
 static inline uint64_t
@@ -23,4 +29,4 @@ gs_clock_us(void)
 	return (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000;
 }
 
-#endif							/* GPUSORT_CLOCK_H */
+#endif							/* GPUSORT_BASICS_H */
