@@ -97,25 +97,14 @@ primary_len(const Probe *probe)
 static Size
 to_utf8(const UChar *string, int32_t len, char *out)
 {
-	char	   *start = out;
+	unsigned char *end = (unsigned char *) out;
 
 	for (int i = 0; i < len; i++)
 	{
-		if (string[i] >= 0x800)
-		{
-			*out++ = 0xE0 | string[i] >> 12;
-			*out++ = 0x80 | (string[i] >> 6 & 0x3F);
-			*out++ = 0x80 | (string[i] & 0x3F);
-		}
-		else if (string[i] >= 0x80)
-		{
-			*out++ = 0xC0 | string[i] >> 6;
-			*out++ = 0x80 | (string[i] & 0x3F);
-		}
-		else
-			*out++ = string[i];
+		unicode_to_utf8(string[i], end);
+		end += pg_utf_mblen(end);
 	}
-	return out - start;
+	return (char *) end - out;
 }
 
 /* Is the key of a text ICU's?  True if the text has to be left to ICU. */

@@ -32,11 +32,9 @@
  */
 #include "postgres.h"
 
-#include "collation/icu_agreement.h"
+#include "collation/collation_icu_state.h"
+#include "collation/key_collation.h"
 #include "pg_compat.h"
-
-#include "catalog/pg_collation.h"
-#include "utils/hsearch.h"
 
 #ifdef USE_ICU
 #include <unicode/ucol.h>
@@ -53,12 +51,6 @@ extern __typeof__(uset_close) uset_close __attribute__((weak));
 
 /* The end of the letters in ICU's table of Latin letters. */
 #define LATIN_END	0x180
-
-typedef struct Agreement
-{
-	Oid			collation;		/* the hash key */
-	bool		disagrees;
-} Agreement;
 
 static bool
 has_attribute(const UCollator *collator, UColAttribute attribute, UColAttributeValue value)
@@ -116,28 +108,17 @@ bool
 gs_icu_disagrees(Oid collation)
 {
 #ifdef USE_ICU
-	static HTAB *known = NULL;
-	Agreement  *agreement;
+	GsIcuKeys  *icu_keys = ucol_getAttribute == NULL ? NULL : gs_icu_keys_lookup(collation);
 
-	if (ucol_getAttribute == NULL || gs_collation_is_bytewise(collation) ||
-		gs_collation_provider(collation) != COLLPROVIDER_ICU)
+	if (icu_keys == NULL)
 		return false;
-	if (known == NULL)
+	if (!icu_keys->agreement_known)
 	{
-		HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(Agreement)};
-
-		known = hash_create("gpusort ICU collations", 8, &ctl, HASH_ELEM | HASH_BLOBS);
-	}
-	agreement = hash_search(known, &collation, HASH_FIND, NULL);
-	if (agreement == NULL)
-	{
-		const bool	disagrees = gs_collation_has_icu_rules(collation) ||
+		icu_keys->disagrees = gs_collation_has_icu_rules(collation) ||
 			options_disagree(gs_collation_collator(collation));
-
-		agreement = hash_search(known, &collation, HASH_ENTER, NULL);
-		agreement->disagrees = disagrees;
+		icu_keys->agreement_known = true;
 	}
-	return agreement->disagrees;
+	return icu_keys->disagrees;
 #else
 	return false;
 #endif

@@ -157,14 +157,6 @@ gs_key_collation_expansion(Oid collation, bool full)
 
 /* -------------------------------------------------------------------- keys */
 
-static void
-init_buffer(ByteBuffer *buffer)
-{
-	buffer->context = CurrentMemoryContext;
-	buffer->data = NULL;
-	buffer->size = 0;
-}
-
 static inline void
 reserve(ByteBuffer *buffer, Size nbytes)
 {
@@ -202,13 +194,13 @@ gs_key_collation_create(Oid collation, bool full)
 		result->collator = gs_collation_collator(collation);
 		result->icu_keys = gs_icu_keys_lookup(collation);
 	}
-	init_buffer(&result->utf16);
+	result->utf16.context = CurrentMemoryContext;
 #endif
 	if (libc && result->libc_keys == NULL)
 		result->full = true;
-	init_buffer(&result->transformed);
-	init_buffer(&result->terminated);
-	init_buffer(&result->key);
+	result->transformed.context = CurrentMemoryContext;
+	result->terminated.context = CurrentMemoryContext;
+	result->key.context = CurrentMemoryContext;
 	reserve(&result->key, 512);
 	return result;
 }

@@ -20,9 +20,17 @@ extern char *gs_key_collation_libc_off(Oid collation);
 
 /*
  * Is it of libc, and does not compare bytes?  Then an order by these keys has to be verified by
- * comparing neighbors.  So it has to be for some collations of ICU (icu_agreement.h).
+ * comparing neighbors.
  */
 extern bool gs_key_collation_is_libc(Oid collation);
+
+/*
+ * Is it a collation of ICU for which ICU's comparison and its sort keys may disagree?  Then an
+ * order by keys has to be verified by comparing neighbors, and comparisons may contradict each
+ * other, so that no order is right by all of them.  May ereport what PostgreSQL reports of a locale
+ * that it cannot open.
+ */
+extern bool gs_icu_disagrees(Oid collation);
 
 typedef struct GsKeyCollation GsKeyCollation;
 

@@ -51,7 +51,7 @@ extern bool gs_key_columns_are_approximate(const GsSortColumn *columns, int ncol
 
 /*
  * Is one of these columns text of a collation for which ICU may contradict itself
- * (icu_agreement.h)? Then no order of the rows may be right by all comparisons.
+ * (gs_icu_disagrees())? Then no order of the rows may be right by all comparisons.
  */
 extern bool gs_key_columns_icu_disagrees(const GsSortColumn *columns, int ncolumns);
 

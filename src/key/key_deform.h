@@ -50,25 +50,29 @@ typedef struct GsDeformSegment
 
 typedef struct GsDeform
 {
-	int			nattributes;
+	int			nattributes;	/* more than a tuple can have if a column is wanted twice */
+	TupleDesc	desc;
+	AttrNumber *attnos;
+	int			ncolumns;
 	const GsDeformWanted *only; /* the wanted attribute, if it is one and always at
 								 * the same offset; else NULL */
 	GsDeformSegment *segments;
 	GsDeformAttribute *attributes;
 } GsDeform;
 
-/*
- * Prepares to locate some columns of a row type; allocates in the current memory
- * context.  Returns NULL if a column is in attnos twice.
- */
+/* Prepares to locate some columns of a row type; allocates in the current memory context. */
 extern GsDeform *gs_deform_create(TupleDesc desc, const AttrNumber *attnos, int ncolumns);
 
 /*
- * Locates the wanted columns of a tuple, in the order of attnos.  Values point into the
- * tuple unless they are passed by value.  Returns false if the tuple lacks some of them
- * because they were added to the table later; then the slot knows their values.
+ * Locates the wanted columns of a tuple, in the order of attnos.  Values point into the tuple unless
+ * they are passed by value.  Returns false if the tuple lacks some of them because they were added to
+ * the table later, or if a column is wanted twice.
  */
 extern bool gs_deform(const GsDeform *deform, HeapTupleHeader tuple, Datum *values, bool *nulls);
+
+/* Locates them in any tuple: as the row type tells the values that a tuple lacks. */
+extern void gs_deform_any(const GsDeform *deform, HeapTupleHeader tuple, Datum *values,
+						  bool *nulls);
 
 static inline uint32
 gs_deform_align(uint32 offset, uint8 mask)

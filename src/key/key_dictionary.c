@@ -22,8 +22,8 @@
 #include "postgres.h"
 
 #include "key/key_dictionary.h"
+#include "key/key_distinct.h"
 #include "key/key_sortsupport.h"
-#include "key/key_stored.h"
 #include "pg_compat.h"
 
 #include "access/detoast.h"

@@ -131,7 +131,7 @@ struct GsKeyEncoder
 	bool		short_was_truncated;	/* the first of them has SHORT_KEY_BYTES */
 
 	/* the current row */
-	GsDeform   *deform;			/* locates the columns in a tuple; NULL: the slot does */
+	GsDeform   *deform;			/* locates the columns in a tuple */
 	GsDeform   *first_deform;	/* locates the first column only */
 	Datum	   *values;			/* its sort columns */
 	bool	   *nulls;

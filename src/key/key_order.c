@@ -20,7 +20,6 @@
  */
 #include "postgres.h"
 
-#include "collation/icu_agreement.h"
 #include "collation/key_collation.h"
 #include "key/key_order.h"
 #include "pg_compat.h"

@@ -79,7 +79,7 @@ extern Oid	gs_key_order_libc_collation(const GsKeyOrder *order);
 
 /*
  * Does it use a collation for which ICU's sort keys and its comparison may disagree
- * (icu_agreement.h)?
+ * (gs_icu_disagrees())?
  */
 extern bool gs_key_order_icu_disagrees(const GsKeyOrder *order);
 

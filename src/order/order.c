@@ -12,7 +12,6 @@
 #include "postgres.h"
 
 #include "order/order.h"
-#include "order/order_guess.h"
 #include "stats/stats.h"
 
 #include "utils/memutils.h"

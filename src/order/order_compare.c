@@ -29,12 +29,11 @@
 #include "postgres.h"
 
 #include "key/key_deform.h"
+#include "key/key_distinct.h"
 #include "key/key_row.h"
 #include "key/key_sortsupport.h"
-#include "key/key_stored.h"
 #include "pg_compat.h"
 #include "order/order_compare.h"
-#include "order/order_guess.h"
 
 #include "access/detoast.h"
 #include "access/nbtree.h"
@@ -94,7 +93,7 @@ struct GsOrderCompare
 	bool	   *variable;		/* values may have to be fetched */
 	FunctionCallInfo *calls;	/* of comparison functions; NULL: the comparator of a SortSupport */
 	TupleDesc	desc;
-	GsDeform   *deform;			/* NULL: a column occurs twice, use heap_getattr() */
+	GsDeform   *deform;			/* locates all columns */
 	GsDeform  **deform_column;	/* locates one column; NULL: not yet */
 	int			first;			/* column by which rows are located; -1: none yet */
 	FunctionCallInfo first_call;	/* of its comparison function, or NULL */
@@ -177,18 +176,10 @@ gs_order_compare_create(const GsSortColumn *columns, int ncolumns, TupleDesc des
 static void
 find_columns(const GsOrderCompare *compare, const void *row, RowColumns *found)
 {
-	HeapTupleData tuple;
-
 	if (found->any_fetched)
 		MemoryContextReset(found->context);
 	found->any_fetched = false;
-	if (compare->deform != NULL &&
-		gs_deform(compare->deform, gs_row_header(row), found->values, found->nulls))
-		return;
-	tuple = gs_row_tuple(row);
-	for (int i = 0; i < compare->ncolumns; i++)
-		found->values[i] = heap_getattr(&tuple, compare->columns[i].ssup_attno,
-										compare->desc, &found->nulls[i]);
+	gs_deform_any(compare->deform, gs_row_header(row), found->values, found->nulls);
 }
 
 /* Fetches a value into a context, which is created if necessary. */
@@ -442,13 +433,11 @@ kept_variable(GsOrderCompare *compare, Datum value)
 static inline Datum
 first_value(GsOrderCompare *compare, const void *row, int first, bool *is_null)
 {
-	HeapTupleData tuple = gs_row_tuple(row);
 	Datum		value;
 
 	if (first != compare->first)
 		set_first(compare, first);
-	if (!gs_deform(compare->deform_column[first], tuple.t_data, &value, is_null))
-		value = heap_getattr(&tuple, compare->columns[first].ssup_attno, compare->desc, is_null);
+	gs_deform_any(compare->deform_column[first], gs_row_header(row), &value, is_null);
 	return value;
 }
 

@@ -66,7 +66,7 @@ extern bool gs_order_compare_are_same(GsOrderCompare *compare, const void *a, co
 /* Are these values addresses?  A row must have been located. */
 extern bool gs_order_compare_has_addresses(const GsOrderCompare *compare);
 
-/* The code of that column of a row by a guess (order_guess.h). */
+/* The code of that column of a row by a guess. */
 extern uint64 gs_order_compare_guess(GsOrderCompare *compare, const void *row, int first,
 									 int guess);
 
@@ -100,5 +100,16 @@ extern int	gs_order_compare_next(GsOrderCompare *compare, const void *row);
 
 /* The column that decided the last comparison. */
 extern int	gs_order_compare_decisive(const GsOrderCompare *compare);
+
+/* ------------------------------------------------------------- order_guess.c */
+
+/* The number of guesses, of any type. */
+#define GS_GUESSES	18
+
+/*
+ * The code of a value, not NULL, of a column, by a guess from 0 to GS_GUESSES - 1.  Equal bytes
+ * have equal codes.  A value that is compressed or out of line is fetched in part; may ereport.
+ */
+extern uint64 gs_guess_code(Form_pg_attribute column, Datum value, int guess);
 
 #endif							/* GPUSORT_ORDER_COMPARE_H */

@@ -13,8 +13,8 @@
 #include "postgres.h"
 
 #include "common/key_codec.h"
-#include "key/key_stored.h"
-#include "order/order_guess.h"
+#include "key/key_distinct.h"
+#include "order/order_compare.h"
 
 #include "access/tupmacs.h"
 #include "fmgr.h"

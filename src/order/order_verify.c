@@ -20,8 +20,7 @@
 #include "postgres.h"
 
 #include "key/key_row.h"
-#include "order/order_compare.h"
-#include "order/order_verify.h"
+#include "order/order.h"
 
 #include "executor/tuptable.h"
 #include "miscadmin.h"
@@ -115,8 +114,9 @@ gs_verify_keys(GsEngine *engine, const GsKeyEncoder *key, GsOrderCompare *compar
 	instr_time	start;
 	instr_time	end;
 
-	memset(verification, 0, sizeof(*verification));
-	verification->succeeded = true;
+	*verification = (GsKeyVerification) {
+		.succeeded = true
+	};
 	INSTR_TIME_SET_CURRENT(start);
 	status = gs_key_encoder_can_prove_order(key) ?
 		verify_by_records(engine, key, compare, verification) :

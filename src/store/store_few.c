@@ -27,7 +27,7 @@
 
 #include "key/key_row.h"
 #include "key/key_sortsupport.h"
-#include "key/key_stored.h"
+#include "key/key_distinct.h"
 #include "store/store_few.h"
 #include "store/store_slot.h"
 
