@@ -21,12 +21,11 @@
  * strcoll() resolves ties.
  *
  * A full key continues after a byte of 0, which is in no code.  The secondary and the tertiary
- * level are one byte of 2 if all their weights are the lowest (no accents, no capitals);
- * otherwise a byte of 3, the level, and 0.  Keys that are equal up to there have the same
- * letters, so of the fourth level only punctuation is left: for each punctuation character the
- * number of letters before it, and its weight.  Because punctuation sorts before letters, a
- * smaller number sorts first; but a text that ends sorts before one that continues with
- * punctuation.
+ * level are one byte of 2 if all their weights are the lowest (no accents, no capitals); otherwise
+ * a byte of 3, the level, and 0.  Keys that are equal up to there have the same letters, so of the
+ * fourth level only punctuation is left: for each punctuation character the number of letters
+ * before it, and its weight.  Because punctuation sorts before letters, a smaller number sorts
+ * first; but a text that ends sorts before one that continues with punctuation.
  *
  *	  "ab"		codes of a and b, 0 2 2 ENDED			of 15 bytes and the text
  *	  "aB"		codes of a and b, 0 2 3 02 07 0 ENDED

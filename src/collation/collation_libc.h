@@ -35,9 +35,8 @@ extern bool gs_libc_keys_encode_text(const GsLibcKeys *libc_keys, const char *st
 									 bool full, Size most, char *out, Size *out_len);
 
 /*
- * Writes the code of a key that strxfrm() made of a text; returns its length.  A code of
- * the primary level has no zero byte.  A full code has to be followed by a zero byte and
- * the text.
+ * Writes the code of a key that strxfrm() made of a text; returns its length.  A code of the
+ * primary level has no zero byte.  A full code has to be followed by a zero byte and the text.
  */
 extern Size gs_libc_keys_encode(const GsLibcKeys *libc_keys, const char *key, Size len,
 								const char *string, Size string_len, bool full, char *out);

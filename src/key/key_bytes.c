@@ -26,15 +26,13 @@
  *	  02 80000007 00   01 80000009 00		01   01 80000009 00
  *	  lower       [	   upper       )		none
  *
- * The byte before a bound says that there is one.  No lower bound sorts below all lower
- * bounds, 01, no upper bound above all upper bounds, 02.  The byte after a bound orders
- * inclusive and exclusive ones: of lower bounds the inclusive is less, of upper bounds
- * the exclusive.
+ * The byte before a bound says that there is one.  No lower bound sorts below all lower bounds, 01,
+ * no upper bound above all upper bounds, 02.  The byte after a bound orders inclusive and exclusive
+ * ones: of lower bounds the inclusive is less, of upper bounds the exclusive.
  *
  * composite types
  * ---------------
- * The columns, each after a byte that announces it, 01, or a NULL, 02, which sorts above
- * any value.
+ * The columns, each after a byte that announces it, 01, or a NULL, 02, which sorts above any value.
  *
  * elements
  * --------

@@ -23,8 +23,7 @@
  *
  * hstore
  * ------
- * 00 if empty, otherwise the bytes of all keys and values as one string, and their number
- * and ends.
+ * 00 if empty, otherwise the bytes of all keys and values as one string, and their number and ends.
  *
  * ltree
  * -----

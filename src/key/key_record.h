@@ -26,15 +26,13 @@
 #include "key/key_row.h"
 
 /*
- * Reads the sort columns of the slot's row, and no column after the last of
- * them; source is gs_row_source_init() of the slot.  *extra_bytes becomes the
- * number of bytes to be stored behind the row.  What was read is valid until the
- * next call.
+ * Reads the sort columns of the slot's row, and no column after the last of them; source is
+ * gs_row_source_init() of the slot.  *extra_bytes becomes the number of bytes to be stored behind
+ * the row.  What was read is valid until the next call.
  *
- * Returns false, and sets *why_not, if this value cannot be encoded although its
- * type can: an enum label that was added while the sort runs, a key of more than
- * 1 GB, one value too many for a dictionary, or an abbreviated key that does not
- * pay.  May ereport what detoasting reports.
+ * Returns false, and sets *why_not, if this value cannot be encoded although its type can: an enum
+ * label that was added while the sort runs, a key of more than 1 GB, one value too many for a
+ * dictionary, or an abbreviated key that does not pay.  May ereport what detoasting reports.
  */
 extern bool gs_key_record_read(GsKeyEncoder *key, TupleTableSlot *slot,
 							   const GsRowSource *source, size_t *extra_bytes,
