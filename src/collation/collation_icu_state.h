@@ -3,9 +3,6 @@
  * collation_icu_state.h
  *	  The tables from which sort keys of ICU are built.
  *
- * For collation_icu_tables.c, which makes them, collation_icu.c, which builds keys, and
- * icu_agreement.c, which adds what it knows of the collation.
- *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_COLLATION_ICU_STATE_H

@@ -3,12 +3,11 @@
  * collation_icu_tables.c
  *	  Makes the tables from which sort keys of ICU are built, once in a session.
  *
- * The elements of each character come from the collator, and so does the list of contractions.
- * Other properties of the collator (options, another format of keys in another version) are found
- * by tests: each character alone, twice and between others, all pairs of ASCII characters, and runs
- * of the common weight of all lengths.  A character whose keys are not as expected is removed from
- * the tables.  If runs are not as expected, there are no tables: so it is in Danish, which sorts
- * capitals first.
+ * The elements of each character and the contractions come from the collator.  Other properties of
+ * the collator (options, another format of keys in another version) are found by tests: each
+ * character alone, twice and between others, all pairs of ASCII characters, and runs of the common
+ * weight of all lengths.  A character whose keys are not as expected is removed from the tables.
+ * If runs are not as expected, there are no tables, as in Danish, which sorts capitals first.
  *
  *-------------------------------------------------------------------------
  */

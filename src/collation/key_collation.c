@@ -14,18 +14,17 @@
  *	  libc's C.UTF-8	the text								of neighbors
  *
  * The text after the sort key is PostgreSQL's tie-break.  Neither sort keys nor texts have zero
- * bytes, so the zero between them works as a terminator if one sort key is the beginning of
- * another; and no two keys differ only in zeros at their ends (nul_free in key_layout.h).
+ * bytes, so no two keys differ only in zeros at their ends (nul_free in key_layout.h).
  *
  * Only its name says that C.UTF-8 orders by bytes, so such sorts are verified, too; but comparing
  * bytes is ten times as fast as strcoll().
  *
- * Computing a key takes longer than sorting it (0.5 us for 32 letters, by ICU as well as by
- * libc).  So the key of the previous text is kept in case the next one is equal.
+ * A key takes 0.5 us for 32 letters, longer than to sort it.  So the key of the previous text is
+ * kept in case the next one is equal.
  *
- * ICU's functions are weak references to those that the server is linked with, whose names
- * contain ICU's version.  Linking this library with ICU could load another version, which cannot
- * use the server's collators.
+ * ICU's functions are weak references to those that the server is linked with, whose names contain
+ * ICU's version.  To link this library with ICU could load another version, which cannot use the
+ * server's collators.
  *
  *-------------------------------------------------------------------------
  */

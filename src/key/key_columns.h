@@ -3,8 +3,8 @@
  * key_columns.h
  *	  Which sort columns can be encoded, and what their keys will be like.
  *
- * The questions that a plan is made by.  None encodes a value or opens a locale
- * of the C library.  May ereport what catalog lookups, and opening a locale of ICU, report.
+ * The questions that a plan is made by.  None opens a locale of the C library.  May ereport what
+ * catalog lookups, and opening a locale of ICU, report.
  *
  *-------------------------------------------------------------------------
  */

@@ -64,9 +64,9 @@ typedef struct GsDeform
 extern GsDeform *gs_deform_create(TupleDesc desc, const AttrNumber *attnos, int ncolumns);
 
 /*
- * Locates the wanted columns of a tuple, in the order of attnos.  Values point into the tuple unless
- * they are passed by value.  Returns false if the tuple lacks some of them because they were added to
- * the table later, or if a column is wanted twice.
+ * Locates the wanted columns of a tuple, in the order of attnos.  Values point into the tuple
+ * unless they are passed by value.  Returns false if the tuple lacks some of them because they were
+ * added to the table later, or if a column is wanted twice.
  */
 extern bool gs_deform(const GsDeform *deform, HeapTupleHeader tuple, Datum *values, bool *nulls);
 

@@ -3,19 +3,17 @@
  * key_dictionary.c
  *	  Codes for columns with few distinct values.
  *
- * A value is looked up by a hash and a memcmp() of its bytes as they are stored.  The comparator
- * is called only for a value that is stored as none before, in a binary search, which compares it
- * with both its neighbors.  So all neighbors are in the order of the comparator, and the codes
- * need no verification.  The code is that of an equal value that is stored differently, or a
- * number between those of the neighbors:
+ * A value is looked up by a hash and a memcmp() of its bytes as they are stored.  The comparator is
+ * called only for a value that is stored as none before, in a binary search, which compares it with
+ * both its neighbors.  The code is that of an equal value, or a number between those of the
+ * neighbors:
  *
  *	  values in order	'HIGH'	'LOW'	'MEDIUM'	'URGENT'
  *	  order of arrival	3		4		1			2
  *	  code				1/4		9/32	1/2			9/16	of the range of codes
  *
  * Values that arrive in order would halve the gap each time, so a value next to the previous one
- * uses only an eighth.  If a gap is too small, or there are too many values, or too long ones,
- * the row cannot be encoded, and all rows are read again with other keys (sort/sort_keys.c).
+ * uses only an eighth.
  *
  *-------------------------------------------------------------------------
  */

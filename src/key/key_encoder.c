@@ -3,19 +3,7 @@
  * key_encoder.c
  *	  How the sort columns of a sort become key records.
  *
- * Chooses the encoding of each column:
- *
- *	  fixed width				a code of the same width (key_fields.h)
- *	  compared byte by byte		the value itself, where it is in the stored row
- *	  numeric, bit, array...	a string of bytes (key_bytes.h)
- *	  text of a collation		a collation key (key_collation.h)
- *	  text under ICU, others	an abbreviated key (key_sortsupport.h), if that
- *								costs less and the engine can compare ties; the
- *								columns after it are compared, too
- *	  few distinct values of	codes of a dictionary (key_dictionary.h)
- *	  any of these
- *	  order not known			nothing: all rows tie, and the comparator decides by
- *								this column and those after it
+ * README.md lists the encodings.  choose_encoding() chooses that of a column.
  *
  *-------------------------------------------------------------------------
  */

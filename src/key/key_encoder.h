@@ -4,15 +4,13 @@
  *	  How the sort columns of a sort become key records.
  *
  * An encoder is created for the columns of one sort; key_record.h writes the record of each row
- * with it.  It chooses between *full* keys, which order all rows as far as that is possible, and
- * *truncated* or *abbreviated* ones, which cost less and leave ties to be compared.  The choice
- * is revised while rows arrive: the driver asks gs_key_encoder_wants_dictionary() and
- * gs_key_encoder_wants_full_keys(), and reads the rows again with the encoder of
+ * with it.  The choice between *full* keys, and *truncated* or *abbreviated* ones, which leave ties
+ * to be compared, is revised while rows arrive: the driver asks gs_key_encoder_wants_dictionary()
+ * and gs_key_encoder_wants_full_keys(), and reads the rows again with the encoder of
  * gs_key_encoder_create_next() if one of them says so.
  *
- * Encoders are allocated in the current memory context and need no cleanup.
- * Creating one may ereport what PostgreSQL reports of a locale that it cannot
- * open; the other functions of this header cannot fail.
+ * Encoders are allocated in the current memory context.  Creating one may ereport what PostgreSQL
+ * reports of a locale that it cannot open; the other functions of this header cannot fail.
  *
  *-------------------------------------------------------------------------
  */

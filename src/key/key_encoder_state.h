@@ -3,8 +3,6 @@
  * key_encoder_state.h
  *	  The state of a key encoder.
  *
- * For key_encoder.c, which sets it up, and key_record.c, which encodes rows.
- *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_KEY_ENCODER_STATE_H

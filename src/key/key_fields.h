@@ -3,9 +3,6 @@
  * key_fields.h
  *	  The fields of a key record, and codes of values of fixed width.
  *
- * Applies key_codec.h and key_layout.h to PostgreSQL's types.  Values that are passed by
- * value are the most frequent, so they are encoded inline.
- *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_KEY_FIELDS_H

@@ -3,8 +3,8 @@
  * key_numeric.h
  *	  Order-preserving codes of numerics.
  *
- * A code is bytes that compare as the values do (key_bytes.h): a word, followed by more bytes if
- * its last bit is set.  The codes of most values are only the word, which is made inline.
+ * A code is bytes that compare as the values do: a word, followed by more bytes if its last bit is
+ * set.  The codes of most values are only the word, which is made inline.
  *
  *-------------------------------------------------------------------------
  */

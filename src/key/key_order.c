@@ -3,18 +3,14 @@
  * key_order.c
  *	  The order of a sort operator, and the kind of code that preserves it.
  *
- * An order is defined by the comparison function of its btree operator family, support function
- * 1, which PostgreSQL's sort calls too.  So it is recognized by that function, not by type or
- * operator family: a domain over int4 is compared by int4's function, a varchar by text's, an
- * ISBN of contrib/isn by int8's; text's pattern operators have a function of their own, and an
- * operator class that reverses int4 has one that is not known here.
+ * An order is recognized by the comparison function of its btree operator family, support function
+ * 1, which PostgreSQL's sort calls too, not by type or operator family: a domain over int4 is
+ * compared by int4's function, a varchar by text's, an ISBN of contrib/isn by int8's; an operator
+ * class that reverses int4 has a function that is not known here (GS_KEY_COMPARED).
  *
- * A function that is not known here can only be called: the values have no codes, and
- * comparisons alone put them in order (GS_KEY_COMPARED).
- *
- * Functions are recognized by their address.  If the server calls one indirectly (SQL,
- * SECURITY DEFINER, SET), its address is another one.  Those of contrib modules have no
- * address that is known here; they are recognized by library and symbol.
+ * Functions are recognized by their address.  If the server calls one indirectly (SQL, SECURITY
+ * DEFINER, SET), its address is another one.  Those of contrib modules are recognized by library
+ * and symbol.
  *
  *-------------------------------------------------------------------------
  */

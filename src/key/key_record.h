@@ -3,17 +3,11 @@
  * key_record.h
  *	  Encodes the sort columns of a row in its key record.
  *
- * For each row:
- *
- *	  gs_key_record_read()	locates the sort columns and computes their keys
- *	  (the driver stores the row in a batch)
- *	  gs_key_record_write()	writes the record
- *
- * These are two steps because a record refers to the bytes of a text where they
- * are in the stored row.  Bytes that are not part of the row, because they were
- * fetched or computed, are stored behind it, so their number must be known before.
- *
- * Records are as common/key_layout.h has them, without the location word (batch.h).
+ * For each row, gs_key_record_read() locates the sort columns and computes their keys; the driver
+ * stores the row in a batch; then gs_key_record_write() writes the record, as common/key_layout.h
+ * has it, without the location word (batch.h).  A record refers to the bytes of a text where they
+ * are in the stored row.  Bytes that were fetched or computed are stored behind the row, so their
+ * number must be known before.
  *
  *-------------------------------------------------------------------------
  */

@@ -3,20 +3,14 @@
  * key_sortsupport.c
  *	  Abbreviated keys of a type's SortSupport.
  *
- * A type's SortSupport tells a tuplesort how to abbreviate a value to a Datum, and which function
- * compares such Datums.  If that is one of PostgreSQL's three functions for plain numbers, any
- * engine can sort by the Datums, and the type's comparator resolves ties.  A type whose values
- * themselves are compared by one of the three is not even abbreviated.  The order of a function
- * of the type's own is taken for that of unsigned numbers, and verified (README.md); if the type
- * contradicts two Datums as they arrive, the attempt ends there.
+ * A type's SortSupport abbreviates a value to a Datum, and has a function that compares such
+ * Datums.  If that is one of PostgreSQL's three functions for plain numbers, any engine can sort by
+ * the Datums, and the type's comparator resolves ties.  Other functions: README.md, "Truncated and
+ * abbreviated keys".
  *
  * Under ICU, tables give the first 8 bytes of a text's sort key in a tenth of the time
- * (collation_icu.h), but only those of the primary level, because what follows when ICU makes a
- * key in parts is not specified.
- *
- * Whether abbreviation pays depends on the values.  A tuplesort asks the type at 10 rows, 20, 40
- * and so on (abbrev_abort); so does this file, except for texts under ICU, for which it has its
- * own samples.
+ * (collation_icu.h), but only those of the primary level, because what follows when ICU makes a key
+ * in parts is not specified.
  *
  *-------------------------------------------------------------------------
  */

@@ -3,9 +3,9 @@
  * order.c
  *	  What decides the order of rows: keys, comparisons, or both.
  *
- * An engine sorts by keys, and by gs_order_tied_rows where these are equal.  Runs are merged
- * in the same way; by approximate keys a block ahead, whose order is verified (run/run_block.h),
- * unless the caller verifies it.  If some run has no keys, only comparisons decide.
+ * An engine sorts by keys, and by gs_order_tied_rows where these are equal.  So runs are merged; by
+ * approximate keys a block ahead, whose order is verified (run/run_block.h), unless the caller
+ * verifies it.  If some run has no keys, only comparisons decide.
  *
  *-------------------------------------------------------------------------
  */

@@ -3,26 +3,17 @@
  * order_compare.c
  *	  Compares two stored rows by PostgreSQL's comparators.
  *
- * The result is that of a tuplesort, so it decides every order.  It does not use keys: there is a
- * SortSupport without abbreviation for each column.
+ * It does not use keys: there is a SortSupport without abbreviation for each column.
  *
- * A value that is compressed or out of line is fetched when a comparison reaches its column.  It
- * is kept as long as its row is one of the two rows, so a row that is compared with both its
- * neighbors fetches its values once; and so does a row in a merge, of which one is compared with
- * several rows of the other half.
+ * A value that is compressed or out of line is fetched when a comparison reaches its column, and
+ * kept as long as its row is one of the two rows.  So a row that is compared with both its
+ * neighbors, or in a merge with several rows of the other half, fetches its values once.
  *
- * An engine asks for the first value once for each row (gs_order_compare_locate()), because to
- * find it in a row costs about as much as a comparison of two numbers.
- *
- * A comparison function that is called through fmgr usually copies a value with a one-byte header
- * into memory of its own, which costs more than the comparison.  So while an engine sorts, such
- * values are copied once, and values that must be fetched are fetched once, as far as memory
- * permits (gs_order_compare_keep()).  So are short values of a fixed width that are passed by
- * reference: a sort of many rows compares them in any order, and in rows they are far from each
- * other.
- *
- * Comparators may raise errors and be canceled; all memory is in the context in which the
- * comparator was created.
+ * A comparison function that is called through fmgr usually copies a value with a one-byte header,
+ * which costs more than the comparison.  So while an engine sorts, such values are copied once, and
+ * values that must be fetched are fetched once, as far as memory permits (gs_order_compare_keep()).
+ * So are short values of a fixed width that are passed by reference: a sort of many rows compares
+ * them in any order, and in rows they are far from each other.
  *
  *-------------------------------------------------------------------------
  */

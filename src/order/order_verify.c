@@ -6,11 +6,7 @@
  *
  * sort/README.md has the reasons.  What the verification of the output finds is a bug of gpusort,
  * and an ERROR; or, if rows arrived ordered by the first columns, an index that is not in order;
- * or, as a WARNING for each sort, that ICU contradicts itself.  Only steps forward are verified,
- * after a step back or a jump from the new position on.
- *
- * Where keys are the abbreviated keys of a type, these are compared first, and only the rows that
- * they do not decide.
+ * or, as a WARNING for each sort, that ICU contradicts itself.
  *
  * Rows of an engine are valid until the next call, so those that are compared with later ones are
  * copied.
