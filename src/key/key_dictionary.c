@@ -140,7 +140,7 @@ choose_code(const GsKeyDictionary *dictionary, int nbefore)
 }
 
 /* Adds a value at a place of the hash table.  Returns false if there is no code for it. */
-static bool
+static pg_noinline bool
 add_value(GsKeyDictionary *dictionary, int place, uint32 hash, Datum value)
 {
 	const int	nvalues = dictionary->nvalues;
@@ -163,20 +163,6 @@ add_value(GsKeyDictionary *dictionary, int place, uint32 hash, Datum value)
 	return true;
 }
 
-/*
- * Calls add_value() in the memory context of the dictionary, where the comparator may keep memory,
- * too.
- */
-static pg_noinline bool
-add_value_in_context(GsKeyDictionary *dictionary, int place, uint32 hash, Datum value)
-{
-	MemoryContext old = MemoryContextSwitchTo(dictionary->support.ssup_cxt);
-	const bool	added = add_value(dictionary, place, hash, value);
-
-	MemoryContextSwitchTo(old);
-	return added;
-}
-
 bool
 gs_key_dictionary_code(GsKeyDictionary *dictionary, Datum value, uint64 *code)
 {
@@ -186,6 +172,8 @@ gs_key_dictionary_code(GsKeyDictionary *dictionary, Datum value, uint64 *code)
 	const uint32 hash = gs_stored_hash(bytes, nbytes);
 	int			place = hash % NPLACES;
 	int			number;
+	bool		added;
+	MemoryContext old;
 
 	while ((number = dictionary->places[place]) != 0)
 	{
@@ -199,7 +187,11 @@ gs_key_dictionary_code(GsKeyDictionary *dictionary, Datum value, uint64 *code)
 		}
 		place = (place + 1) % NPLACES;
 	}
-	if (!add_value_in_context(dictionary, place, hash, value))
+	/* the comparator may keep memory there, too */
+	old = MemoryContextSwitchTo(dictionary->support.ssup_cxt);
+	added = add_value(dictionary, place, hash, value);
+	MemoryContextSwitchTo(old);
+	if (!added)
 		return false;
 	*code = dictionary->values[dictionary->nvalues - 1].code;
 	return true;

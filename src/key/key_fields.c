@@ -253,21 +253,9 @@ gs_key_value_decode(GsKeyKind kind, uint64 code)
 		case GS_KEY_UINT64:
 			return UInt64GetDatum(code);
 		case GS_KEY_FLOAT4:
-			{
-				uint32		bits = gs_decode_float4_bits(code);
-				float4		v;
-
-				memcpy(&v, &bits, sizeof(v));
-				return Float4GetDatum(v);
-			}
+			return Int32GetDatum((int32) gs_decode_float4_bits(code));
 		case GS_KEY_FLOAT8:
-			{
-				uint64		bits = gs_decode_float8_bits(code);
-				float8		v;
-
-				memcpy(&v, &bits, sizeof(v));
-				return Float8GetDatum(v);
-			}
+			return Int64GetDatum((int64) gs_decode_float8_bits(code));
 		default:
 			elog(ERROR, "key kind %d cannot be decoded", (int) kind);
 	}

@@ -73,27 +73,20 @@ gs_key_field_write(GsKeyField *field, uint64 *record, uint64 code)
 	return canonical;
 }
 
+/* The Datum of a float has its bits. */
 static inline uint64
 gs_float8_code(Datum value, bool bijective)
 {
-	float8		v = DatumGetFloat8(value);
-	uint64		bits;
-	uint64		code;
+	const uint64 code = gs_encode_float8_bits(DatumGetUInt64(value));
 
-	memcpy(&bits, &v, sizeof(bits));
-	code = gs_encode_float8_bits(bits);
 	return bijective ? code : gs_float8_canonical(code);
 }
 
 static inline uint64
 gs_float4_code(Datum value, bool bijective)
 {
-	float4		v = DatumGetFloat4(value);
-	uint32		bits;
-	uint64		code;
+	const uint64 code = gs_encode_float4_bits(DatumGetUInt32(value));
 
-	memcpy(&bits, &v, sizeof(bits));
-	code = gs_encode_float4_bits(bits);
 	return bijective ? code : gs_float4_canonical(code);
 }
 
@@ -119,13 +112,12 @@ gs_key_value_code(GsKeyKind kind, const GsKeyField *field, const GsKeyLabels *la
 		case GS_KEY_INT64:
 			return gs_encode_int64(DatumGetInt64(value));
 		case GS_KEY_UINT64:
+		case GS_KEY_ABBREVIATED:
 			return DatumGetUInt64(value);
 		case GS_KEY_FLOAT4:
 			return gs_float4_code(value, bijective);
 		case GS_KEY_FLOAT8:
 			return gs_float8_code(value, bijective);
-		case GS_KEY_ABBREVIATED:
-			return DatumGetUInt64(value);
 		default:
 			Assert(kind == GS_KEY_ENUM);
 			return labels->placed ? gs_float4_code(value, false) : DatumGetObjectId(value);

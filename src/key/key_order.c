@@ -100,12 +100,6 @@ static const struct ModuleFunction
 static bool order_of_elements(GsKeyOrder *order, Oid collation, char **why_not);
 static bool order_of_columns(GsKeyOrder *order, char **why_not);
 
-static bool
-has_elements(GsKeyKind kind)
-{
-	return kind >= GS_KEY_ARRAY;
-}
-
 /* Does a pg_proc.probin, such as $libdir/citext, name the library? */
 static bool
 is_library(const char *path, const char *library)
@@ -218,7 +212,7 @@ order_of_function(const FmgrInfo *function, Oid type, Oid collation,
 		order->collation = collation;
 	if (known->kind == GS_KEY_COMPOSITE)
 		return order_of_columns(order, why_not);
-	return has_elements(known->kind) ? order_of_elements(order, collation, why_not) : true;
+	return known->kind >= GS_KEY_ARRAY ? order_of_elements(order, collation, why_not) : true;
 }
 
 /*

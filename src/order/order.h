@@ -52,7 +52,17 @@ typedef struct GsOrder
 	GsKeyVerification verification;
 } GsOrder;
 
-/* For rows whose keys are equal, and for any rows; the argument is the order. */
+/* GsKeyFacts.first_tied of its keys. */
+static inline int
+gs_order_first_tied(const GsOrder *order)
+{
+	return gs_key_encoder_facts(order->key)->first_tied;
+}
+
+/*
+ * For rows whose keys are equal, and for any rows; the argument is the order.  A row is located by
+ * the Datum of the first column that is compared, which is 0 for NULL.  Comparators may raise errors.
+ */
 extern const GsRowCompare gs_order_tied_rows;
 extern const GsRowCompare gs_order_all_rows;
 

@@ -24,7 +24,7 @@
 #include "key/key_row.h"
 #include "key/key_sortsupport.h"
 #include "pg_compat.h"
-#include "order/order_compare.h"
+#include "order/order.h"
 
 #include "access/detoast.h"
 #include "access/nbtree.h"
@@ -105,15 +105,6 @@ attribute_of(const GsOrderCompare *compare, int i)
 	return TupleDescAttr(compare->desc, compare->columns[i].ssup_attno - 1);
 }
 
-static void
-init_row(RowColumns *row, int ncolumns)
-{
-	row->values = palloc(sizeof(Datum) * ncolumns);
-	row->nulls = palloc(sizeof(bool) * ncolumns);
-	row->context = NULL;
-	row->any_fetched = false;
-}
-
 /* Prepares to call the comparison function of a column.  NULL: its SortSupport has a comparator. */
 static FunctionCallInfo
 prepare_call(const GsSortColumn *column)
@@ -158,8 +149,10 @@ gs_order_compare_create(const GsSortColumn *columns, int ncolumns, TupleDesc des
 	}
 	compare->deform = gs_deform_create(desc, attnos, ncolumns);
 	pfree(attnos);
-	init_row(&compare->before, ncolumns);
-	init_row(&compare->row, ncolumns);
+	compare->before.values = palloc(sizeof(Datum) * ncolumns);
+	compare->before.nulls = palloc(sizeof(bool) * ncolumns);
+	compare->row.values = palloc(sizeof(Datum) * ncolumns);
+	compare->row.nulls = palloc(sizeof(bool) * ncolumns);
 	compare->context = CurrentMemoryContext;
 	return compare;
 }
@@ -432,20 +425,9 @@ first_value(GsOrderCompare *compare, const void *row, int first, bool *is_null)
 	return value;
 }
 
-uint64
-gs_order_compare_guess(GsOrderCompare *compare, const void *row, int first, int guess)
-{
-	bool		is_null;
-	const Datum value = first_value(compare, row, first, &is_null);
-	const SortSupport order = &compare->columns[first];
-
-	if (is_null)
-		return order->ssup_nulls_first ? 0 : PG_UINT64_MAX;
-	return gs_guess_code(TupleDescAttr(compare->desc, order->ssup_attno - 1), value, guess);
-}
-
-uint64
-gs_order_compare_locate(GsOrderCompare *compare, const void *row, int first)
+/* The value by which a row is located: of column `first`; 0: NULL. */
+static inline uint64
+locate(GsOrderCompare *compare, const void *row, int first)
 {
 	bool		is_null;
 	const Datum value = first_value(compare, row, first, &is_null);
@@ -465,10 +447,40 @@ gs_order_compare_locate(GsOrderCompare *compare, const void *row, int first)
 	return compare->variable[first] ? kept_variable(compare, value) : value;
 }
 
-bool
-gs_order_compare_has_addresses(const GsOrderCompare *compare)
+static uint64
+locate_first(void *arg, const void *row)
 {
+	return locate(((const GsOrder *) arg)->compare, row, 0);
+}
+
+static uint64
+locate_tied(void *arg, const void *row)
+{
+	const GsOrder *order = arg;
+
+	return locate(order->compare, row, gs_order_first_tied(order));
+}
+
+static bool
+are_addresses(void *arg)
+{
+	const GsOrderCompare *compare = ((const GsOrder *) arg)->compare;
+
 	return !attribute_of(compare, compare->first)->attbyval;
+}
+
+static uint64
+guess_tied(void *arg, const void *row, int guess)
+{
+	const GsOrder *order = arg;
+	const int	first = gs_order_first_tied(order);
+	bool		is_null;
+	const Datum value = first_value(order->compare, row, first, &is_null);
+	const SortSupport column = &order->compare->columns[first];
+
+	if (is_null)
+		return column->ssup_nulls_first ? 0 : PG_UINT64_MAX;
+	return gs_guess_code(attribute_of(order->compare, first), value, guess);
 }
 
 /* The value of a row, fetched; that of the other row stays. */
@@ -532,9 +544,10 @@ is_one_fetched(const GsOrderCompare *compare, Datum a, Datum b)
  * A merge sort of a million rows comes here 19 million times, so what is usual is little more than
  * the call.
  */
-int
-gs_order_compare_values(GsOrderCompare *compare, uint64 a, uint64 b)
+static int
+compare_values(void *arg, uint64 a, uint64 b)
 {
+	GsOrderCompare *compare = ((const GsOrder *) arg)->compare;
 	const FunctionCallInfo call = compare->first_call;
 	int			order;
 
@@ -551,9 +564,10 @@ gs_order_compare_values(GsOrderCompare *compare, uint64 a, uint64 b)
 	return order;
 }
 
-int
-gs_order_compare_located(GsOrderCompare *compare, GsLocatedRow a, GsLocatedRow b)
+static int
+compare_rows(void *arg, GsLocatedRow a, GsLocatedRow b)
 {
+	GsOrderCompare *compare = ((const GsOrder *) arg)->compare;
 	const bool	first_decides = a.value == 0 || b.value == 0;
 	const int	first = compare->first + (first_decides ? 0 : 1);
 
@@ -613,9 +627,19 @@ gs_order_compare_hash(GsOrderCompare *compare, const void *row, int first, int e
 	return hash;
 }
 
-bool
-gs_order_compare_are_same(GsOrderCompare *compare, const void *a, const void *b, int first)
+static uint32
+hash_tied(void *arg, const void *row)
 {
+	const GsOrder *order = arg;
+
+	return gs_order_compare_hash(order->compare, row, gs_order_first_tied(order), order->ncolumns);
+}
+
+static bool
+are_same_tied(void *arg, const void *a, const void *b)
+{
+	const int	first = gs_order_first_tied(arg);
+	GsOrderCompare *compare = ((const GsOrder *) arg)->compare;
 	RowColumns *before = &compare->before;
 	RowColumns *found = &compare->row;
 
@@ -632,6 +656,20 @@ gs_order_compare_are_same(GsOrderCompare *compare, const void *a, const void *b,
 	}
 	return true;
 }
+
+const GsRowCompare gs_order_tied_rows =
+{
+	locate_tied, compare_values, are_addresses, compare_rows, hash_tied, are_same_tied, GS_GUESSES,
+		guess_tied
+};
+
+const GsRowCompare gs_order_all_rows =
+{
+	.locate = locate_first,
+	.compare_values = compare_values,
+	.are_addresses = are_addresses,
+	.compare_rows = compare_rows
+};
 
 /* ------------------------------------------------------------------ sequences */
 
