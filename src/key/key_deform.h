@@ -22,9 +22,8 @@ typedef struct GsDeformAttribute
 } GsDeformAttribute;
 
 /*
- * A wanted attribute of fixed width in a segment.  Its distance from the start of the
- * segment depends only on the last three bits of the segment's offset, because no type
- * is aligned to more than 8 bytes.
+ * A wanted attribute of fixed width in a segment.  Its offset in the segment depends only on the
+ * last three bits of the segment's offset, because no type is aligned to more than 8 bytes.
  */
 typedef struct GsDeformWanted
 {
@@ -34,10 +33,7 @@ typedef struct GsDeformWanted
 	uint32		at[MAXIMUM_ALIGNOF];	/* offset in the segment */
 } GsDeformWanted;
 
-/*
- * A segment of a tuple without NULLs: attributes of fixed width, then attributes of
- * variable width.  There may be none of either.
- */
+/* A segment of a tuple without NULLs: attributes of fixed width, then of variable width, if any. */
 typedef struct GsDeformSegment
 {
 	int			nwanted;

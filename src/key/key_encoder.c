@@ -168,9 +168,8 @@ add_column(GsKeyEncoder *key, KeyColumn *column, const GsKeyOrder *order, bool d
 }
 
 /*
- * May ties that a device leaves be found?  As rows are returned, each is compared with the next
- * one, which costs little only if the columns are passed by value; and not where approximate keys
- * have to be verified before.
+ * May ties that a device leaves be found, by comparing each row with the next one?  That costs
+ * little only by columns that are passed by value.  Approximate keys have to be verified before.
  */
 static bool
 ties_can_be_found(const GsKeyEncoder *key, int ncolumns)
@@ -183,9 +182,7 @@ ties_can_be_found(const GsKeyEncoder *key, int ncolumns)
 	return key->facts.mismatch == NULL;
 }
 
-/*
- * Does the key end before column i, so that rows which tie in the columns before it are compared?
- */
+/* Does the key end before column i, so that rows which tie before it are compared? */
 static bool
 ends_key(const GsKeyEncoder *key, int i, const GsKeyOrder *order)
 {
@@ -531,10 +528,7 @@ choose_dictionary(const KeyColumn *column, bool all_counted)
 		return GS_DICTIONARY_WANTED;
 	if (all_counted || nvalues >= COUNTED_VALUES)
 		return GS_DICTIONARY_REJECTED;
-	/*
-	 * if a dictionary has room for all, fewer are distinct, unless they arrive in turn; to count
-	 * more costs too much
-	 */
+	/* so few repetitions: too many distinct values for a dictionary, unless they arrive in turn */
 	if (before > 0 && ndistinct > 0.95 * nvalues && !column->of_libc)
 		return GS_DICTIONARY_REJECTED;
 	return GS_DICTIONARY_UNDECIDED;

@@ -26,26 +26,23 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
-/*
- * The sample of texts: the first 640, then every eighth.  It is evaluated at 40
- * texts, 80 and so on.
- */
+/* The sample of texts: the first 640, then every eighth.  It is evaluated at 40 texts, 80 .. */
 #define FIRST_SAMPLES	640
 #define SAMPLE_EVERY	8
 #define FIRST_CHECK		40
 
 /*
- * Texts up to this many bytes: their primary level costs less than comparing ties,
- * in each of which a row takes part about twenty times.  ICU makes the level in
- * 10 ns a byte, tables in an eighth of that.
+ * Of texts up to so many bytes, the primary level costs less than the about twenty comparisons of a
+ * row.  ICU makes the level in 10 ns a byte, tables in an eighth of that.
  */
 #define CHEAP_BYTES		256
 #define TABLES_SHARE	8
 
 /*
- * Distinct codes as a share of distinct texts, or of all texts if columns follow: below
- * the first, codes are too short; below the second, too short if tables make full keys
- * and columns follow; below the third, they do not pay at all.
+ * Distinct codes as a share of distinct texts, or of all texts if columns follow: below the first,
+ * codes are too short; below the second, if tables make full keys and columns follow; below the
+ * third, they do not pay.  12 Latin letters and a bigint: 0.22 of PostgreSQL's time, and 0.28 with
+ * full keys (AMD EPYC, Zen 5, PostgreSQL 15.20, 2026-11-23).
  */
 #define SHORT_SHARE				0.5
 #define MAPPED_SHARE			0.9
@@ -271,10 +268,7 @@ gs_key_sortsupport_why_not(GsKeySortSupport *abbreviation)
 		NULL;
 }
 
-/*
- * Do the codes decide the order of most rows?  If columns follow, equal texts have to be
- * compared, too, while full keys decide; those of tables cost less than a few comparisons.
- */
+/* Do the codes decide the order of most rows?  Full keys also decide that of equal texts. */
 static bool
 codes_suffice(const TextCodes *texts)
 {

@@ -137,7 +137,8 @@ gs_order_merged(GsOrder *order)
 bool
 gs_order_leaves_ties(const GsOrder *order, const GsEngine *engine)
 {
-	return engine->capabilities->on_device && gs_order_first_tied(order) >= 0 && !engine->stats.all_differ;
+	return engine->capabilities->on_device && gs_order_first_tied(order) >= 0 &&
+		!engine->stats.all_differ;
 }
 
 bool

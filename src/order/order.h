@@ -61,7 +61,8 @@ gs_order_first_tied(const GsOrder *order)
 
 /*
  * For rows whose keys are equal, and for any rows; the argument is the order.  A row is located by
- * the Datum of the first column that is compared, which is 0 for NULL.  Comparators may raise errors.
+ * the Datum of the first column that is compared, which is 0 for NULL.  Comparators may raise
+ * errors.
  */
 extern const GsRowCompare gs_order_tied_rows;
 extern const GsRowCompare gs_order_all_rows;
@@ -91,16 +92,11 @@ extern Size gs_order_compared_bytes(const GsOrder *order, Size memory_limit, dou
 /* Sorts an engine's rows: gs_engine_sort(), with so many bytes for copies of values. */
 extern GsStatus gs_order_sort(GsOrder *order, GsEngine *engine, Size compared_bytes);
 
-/*
- * The order in which runs are merged; or that of runs without keys, or with keys that do not count.
- */
+/* The order in which runs are merged; or runs without keys, or with keys that do not count. */
 extern GsMergeOrder gs_order_merged(GsOrder *order);
 extern GsMergeOrder gs_order_compared(GsOrder *order);
 
-/*
- * Has an engine, a device, left ties that comparisons have to order, or may it leave some when it
- * sorts?
- */
+/* Has a device left ties that comparisons have to order, or may it when it sorts? */
 extern bool gs_order_leaves_ties(const GsOrder *order, const GsEngine *engine);
 
 /* Are the keys approximate, and does the sort, not its caller, verify the order that they give? */
@@ -117,9 +113,8 @@ extern GsStatus gs_order_verify(GsOrder *order, GsEngine *engine, bool extends_r
 /* ------------------------------------------------------------ order_verify.c */
 
 /*
- * Compares all neighbors of the rows that an engine has sorted.  An order that holds between all
- * neighbors holds everywhere.  Works in the current memory context; checks for interrupts.  OK or
- * FAILED; comparators may raise errors.
+ * Compares all neighbors of the rows that an engine has sorted.  Works in the current memory
+ * context; checks for interrupts.  OK or FAILED; comparators may raise errors.
  */
 extern GsStatus gs_verify_keys(GsEngine *engine, const GsKeyEncoder *key,
 							   GsOrderCompare *compare, GsKeyVerification *verification);

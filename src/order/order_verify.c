@@ -30,10 +30,7 @@
 /* Rows fetched at a time: as many as sort_output.c does, for which engines are tuned. */
 #define WINDOW	8
 
-/*
- * Compares the rows of a window with each other, and the first of them with `last`, if there is
- * one.
- */
+/* Compares the rows of a window with each other, and the first with `last`, if there is one. */
 static bool
 verify_window(GsOrderCompare *compare, const void **rows, size_t nrows, GsRowCopy *last,
 			  GsKeyVerification *verification)
