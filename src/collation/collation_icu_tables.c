@@ -153,10 +153,7 @@ character_of(const GsIcuKeys *icu_keys, UChar c)
 		&icu_keys->east_asian[c - FIRST_EAST_ASIAN] : NULL;
 }
 
-/*
- * Records that two characters may start a contraction.  An East Asian one that continues
- * one, as the sign for a long vowel does, is left to ICU.
- */
+/* Two characters may start a contraction.  East Asian ones that may are left to ICU. */
 static void
 mark_contraction(GsIcuKeys *icu_keys, UChar first, UChar second)
 {
@@ -346,10 +343,7 @@ reserve_elements(GsIcuKeys *icu_keys)
 	icu_keys->ces_allocated *= 2;
 }
 
-/*
- * Adds the elements of the letters of Hangul, which are those of its syllables; texts with
- * the letters themselves are left to ICU.
- */
+/* Adds the letters of Hangul, of which syllables consist; texts with letters are left to ICU. */
 static void
 add_jamo(GsIcuKeys *icu_keys, Probe *probe)
 {

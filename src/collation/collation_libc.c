@@ -133,10 +133,7 @@ struct GsLibcKeys
 
 /* ------------------------------------------------------------------ weights */
 
-/*
- * Reads the next weight of a level as a number that compares as its bytes do.
- * Returns 0 at the end of the level.
- */
+/* The next weight of a level, as a number that compares as its bytes do; 0 at the end of it. */
 static inline uint64
 next_weight(const unsigned char **at, const unsigned char *end)
 {
@@ -518,10 +515,7 @@ look_up_wide(const GsLibcKeys *libc_keys, const char *at, int nbytes, WideCode *
 	}
 }
 
-/*
- * The bit of an ASCII letter, a capital or not; 0 of another character.  Locales have the same
- * contractions of both.
- */
+/* The bit of an ASCII letter; 0 of another character.  Capitals have the same contractions. */
 static inline uint32
 bit_of_letter(unsigned int c)
 {

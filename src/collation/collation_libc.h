@@ -12,10 +12,7 @@
 
 typedef struct GsLibcKeys GsLibcKeys;
 
-/*
- * The tables of a collation and its locale (NULL: the process's), which are made once
- * in a session.  Returns NULL if the keys of the locale are not as expected.
- */
+/* Tables, made once in a session; locale NULL: the process's.  NULL: keys are not as expected. */
 extern const GsLibcKeys *gs_libc_keys_lookup(Oid collation, locale_t locale);
 
 /* Can full keys be encoded?  Otherwise only the primary level can. */

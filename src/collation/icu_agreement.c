@@ -58,10 +58,7 @@ has_attribute(const UCollator *collator, UColAttribute attribute, UColAttributeV
 	return ucol_getAttribute(collator, attribute, &status) == value;
 }
 
-/*
- * Does it move digits, or another group of characters that precede letters?  Scripts are no such
- * groups.
- */
+/* Does it move digits, or another group of characters, other than a script, before letters? */
 static bool
 moves_digits(const UCollator *collator)
 {

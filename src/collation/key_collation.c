@@ -210,10 +210,7 @@ gs_key_collation_is_full(const GsKeyCollation *collation)
 	return collation->full;
 }
 
-/*
- * Calls strxfrm() for a text; the result is in the buffer.  Returns its length,
- * without the terminator.
- */
+/* Calls strxfrm() for a text; returns the length of the result, which is in the buffer. */
 static Size
 transform(GsKeyCollation *collation, const char *string, Size len, ByteBuffer *key)
 {
@@ -310,10 +307,7 @@ utf8_to_utf16(GsKeyCollation *collation, const char *string, Size len)
 	return len;
 }
 
-/*
- * Converts a text in the database's encoding to UTF-16 in its buffer; returns the number of code
- * units.
- */
+/* Converts a text to UTF-16 in its buffer; returns the number of code units. */
 static int32_t
 to_utf16(GsKeyCollation *collation, const char *string, Size len)
 {

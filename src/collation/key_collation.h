@@ -17,10 +17,7 @@ extern bool gs_key_collation_can_encode(Oid collation, char **why_not);
 /* That reason for a collation of the C library, if gpusort.libc_collations is off. */
 extern char *gs_key_collation_libc_off(Oid collation);
 
-/*
- * Is it of libc, and does not compare bytes?  Then an order by these keys has to be verified by
- * comparing neighbors.
- */
+/* Is it of libc, and does not compare bytes?  Then the order has to be verified. */
 extern bool gs_key_collation_is_libc(Oid collation);
 
 /*

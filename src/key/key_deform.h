@@ -76,10 +76,7 @@ gs_deform_align(uint32 offset, uint8 mask)
 	return (offset + mask) & ~(uint32) mask;
 }
 
-/*
- * Where a value of variable width begins: a byte that is not zero is the short header
- * of a value that is not aligned.
- */
+/* Where a value of variable width begins: one with a short header is not aligned. */
 static inline uint32
 gs_deform_start(const GsDeformAttribute *attribute, const char *data, uint32 offset)
 {

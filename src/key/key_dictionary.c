@@ -90,10 +90,7 @@ copy_value(GsKeyDictionary *dictionary, DictionaryEntry *entry, Datum value)
 	return true;
 }
 
-/*
- * The number of values that sort before a new one; *equal: it is equal to the next one.
- * Compares it with both its neighbors.
- */
+/* The number of values that sort before a new one; *equal: it is equal to the next one. */
 static int
 count_before(GsKeyDictionary *dictionary, const DictionaryEntry *entry, bool *equal)
 {

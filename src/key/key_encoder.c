@@ -210,10 +210,7 @@ choice_of(const KeyColumn *column, bool same_records)
 	return column->dictionary != NULL ? GS_DICTIONARY_WANTED : GS_DICTIONARY_REJECTED;
 }
 
-/*
- * before: an encoder of the same columns; NULL: there is none.  Columns have dictionaries if it
- * wants them or, with same_records, if it has them.
- */
+/* before: NULL, or whose choices of dictionaries are taken; same_records: those it uses. */
 static GsKeyEncoder *
 create_encoder(const GsSortColumn *columns, int ncolumns, TupleDesc desc, int nkeyed, bool full,
 			   GsKeyTruncation truncation, const GsKeyEncoder *before, bool same_records)

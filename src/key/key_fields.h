@@ -14,10 +14,7 @@
 
 #include "utils/pg_lsn.h"
 
-/*
- * Adds the fields of a kind to the layout's last column.  bijective_floats: codes of floats
- * can be decoded, and are made canonical only when they are compared.
- */
+/* Adds a kind's fields to the last column.  bijective_floats: codes of floats can be decoded. */
 extern void gs_key_fields_add(GsKeyLayout *layout, GsKeyKind kind, bool bijective_floats);
 
 /* Are values of this kind passed by value?  Then they have one field. */

@@ -165,10 +165,7 @@ biased_digit(const Number *number, int i)
 	return gs_numeric_digit(number->digits, i) + DIGIT_BIAS;
 }
 
-/*
- * Writes four digits.  They have as many bits as seven bytes, so the number of pending
- * bits does not change.
- */
+/* Writes four digits, which have as many bits as seven bytes, so as many bits stay pending. */
 static inline void
 write_four_digits(BitWriter *writer, const Number *number, int i)
 {

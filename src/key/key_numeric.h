@@ -72,10 +72,7 @@ gs_numeric_word(int magnitude, uint64 digits, bool more)
 		digits << GS_NUMERIC_DIGITS_SHIFT | (more ? GS_NUMERIC_MORE : 0);
 }
 
-/*
- * Makes the code of a value if it is only a word.  Returns false if not, or if the value
- * has the long form, which is rare.
- */
+/* Makes the code if it is only a word.  False: it is not, or the value has the rare long form. */
 static inline bool
 gs_numeric_code_is_word(const char *data, size_t nbytes, int fixed_weight, uint64 *word)
 {

@@ -152,10 +152,7 @@ find_function(const FmgrInfo *function)
 	return find_module_function(function->fn_oid);
 }
 
-/*
- * Do the type's values have the representation that the function expects?  A function
- * for many types also needs a type of the right class.
- */
+/* Are values stored as the function expects, and is the type of the right class? */
 static bool
 suits_type(const KnownFunction *known, Oid type)
 {
@@ -189,10 +186,7 @@ order_by_comparison(GsKeyOrder *order)
 	*order = (GsKeyOrder) {.kind = GS_KEY_COMPARED,.type = order->type};
 }
 
-/*
- * The order of the values of a base type by a comparison function.  Returns false if
- * PostgreSQL has to sort: a collation may not be used, or does not exist.
- */
+/* False: PostgreSQL has to sort, because a collation may not be used or does not exist. */
 static bool
 order_of_function(const FmgrInfo *function, Oid type, Oid collation,
 				  GsKeyOrder *order, char **why_not)
@@ -215,10 +209,7 @@ order_of_function(const FmgrInfo *function, Oid type, Oid collation,
 	return known->kind >= GS_KEY_ARRAY ? order_of_elements(order, collation, why_not) : true;
 }
 
-/*
- * Finds the order of a part of a value by its comparison function.  If the part has no code, nor
- * has the whole value.
- */
+/* The order of a part of a value.  If the part has no code, nor has the whole value. */
 static bool
 order_of_element(GsKeyOrder *order, const FmgrInfo *function, Oid type, Oid collation,
 				 GsKeyOrder **element, char **why_not)
@@ -272,10 +263,7 @@ order_of_elements(GsKeyOrder *order, Oid collation, char **why_not)
 	return order_of_element(order, function, type, collation, &order->element, why_not);
 }
 
-/*
- * The columns of a composite type, but those that were dropped, are compared by the default orders
- * of their types.
- */
+/* Columns of a composite type are compared by the default orders of their types. */
 static bool
 order_of_columns(GsKeyOrder *order, char **why_not)
 {

@@ -294,10 +294,7 @@ read_column(GsKeyEncoder *key, int colno, const char **why_not)
 	return true;
 }
 
-/*
- * Truncates a long key.  From now on, the comparator resolves ties by this column
- * and those after it.
- */
+/* Truncates a long key: the comparator resolves ties by this column and those after it. */
 static pg_noinline void
 truncate_key(GsKeyEncoder *key, int colno)
 {

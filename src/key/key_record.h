@@ -61,10 +61,7 @@ extern uint32 gs_key_record_write_direct(GsKeyEncoder *key, TupleTableSlot *slot
 extern uint32 gs_key_record_write_direct_row(GsKeyEncoder *key, const GsRowSource *source,
 											 uint64 *record);
 
-/*
- * gs_key_record_write_direct() for a tuple.  False: it has NULLs or lacks columns, and
- * nothing was written.
- */
+/* Does so for a tuple.  False: it has NULLs or lacks columns, and nothing was written. */
 extern bool gs_key_record_write_tuple(GsKeyEncoder *key, HeapTupleHeader tuple, uint64 *record);
 
 /*

@@ -110,10 +110,7 @@ find_order(GsKeySortSupport *abbreviation)
 	return !abbreviation->approximate || support->abbrev_converter != NULL;
 }
 
-/*
- * Does the operator's family have the support functions?  Without them,
- * PrepareSortSupportFromOrderingOp() would raise an error.
- */
+/* Are there the functions without which PrepareSortSupportFromOrderingOp() raises an error? */
 static bool
 has_support(Oid sort_operator)
 {
