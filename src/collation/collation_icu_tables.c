@@ -153,7 +153,7 @@ character_of(const GsIcuKeys *icu_keys, UChar c)
 		&icu_keys->east_asian[c - FIRST_EAST_ASIAN] : NULL;
 }
 
-/* Two characters may start a contraction.  East Asian ones that may are left to ICU. */
+/* Notes that two characters may start a contraction.  East Asian ones are left to ICU then. */
 static void
 mark_contraction(GsIcuKeys *icu_keys, UChar first, UChar second)
 {

@@ -210,7 +210,7 @@ choice_of(const KeyColumn *column, bool same_records)
 	return column->dictionary != NULL ? GS_DICTIONARY_WANTED : GS_DICTIONARY_REJECTED;
 }
 
-/* before: NULL, or whose choices of dictionaries are taken; same_records: those it uses. */
+/* before: NULL, or an encoder to take choices of dictionaries from; same_records: those in use. */
 static GsKeyEncoder *
 create_encoder(const GsSortColumn *columns, int ncolumns, TupleDesc desc, int nkeyed, bool full,
 			   GsKeyTruncation truncation, const GsKeyEncoder *before, bool same_records)
