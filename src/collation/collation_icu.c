@@ -36,8 +36,8 @@
 #include "utils/hsearch.h"
 
 /*
- * How many texts are left to ICU at first: to make the tables takes as long as tens of thousands of
- * keys (7 to 10 ms; Zen 5, ICU 72, 2026-11).  And texts of how many bytes always are.
+ * So many texts are left to ICU at first, as to make the tables takes as long as tens of thousands
+ * of keys (7 to 10 ms; Zen 5, ICU 72, 2026-11); longer texts always are.
  */
 #define TEXTS_BEFORE	131072
 #define LONG_TEXT		65536
@@ -327,9 +327,7 @@ gs_icu_keys_is_unmapped(const GsIcuKeys *icu_keys, const char *string, Size len)
 Size
 gs_icu_keys_max_bytes(Size len)
 {
-	/*
-	 * 2 bytes of text have up to 3 elements, of up to 5 primary, 3 secondary and 3 tertiary bytes
-	 */
+	/* 2 bytes of text: up to 3 elements, of up to 5 primary, 3 secondary and 3 tertiary bytes */
 	return 17 * Min(len, LONG_TEXT) + 32;
 }
 

@@ -10,10 +10,7 @@
 
 typedef struct GsIcuKeys GsIcuKeys;
 
-/*
- * The keys of a collation, which exist until the session ends.  Returns NULL if ICU's
- * functions are not available or the collation is not of ICU.
- */
+/* Keys of a collation, until the session ends.  NULL: ICU cannot be called, or it is not of ICU. */
 extern GsIcuKeys *gs_icu_keys_lookup(Oid collation);
 
 /*
@@ -36,17 +33,11 @@ extern Size gs_icu_keys_max_bytes(Size len);
 /* The length of the primary level of a key. */
 extern Size gs_icu_keys_primary(const char *key, Size len);
 
-/*
- * Returns the first 8 bytes of the primary level as a number that compares as they do.
- * Returns false if the text has to be left to ICU.
- */
+/* The first 8 bytes of the primary level as a number.  False: the text has to be left to ICU. */
 extern bool gs_icu_keys_prefix(GsIcuKeys *icu_keys, const char *string, Size len,
 							   uint64 *code);
 
-/*
- * The number that gs_icu_keys_prefix() sets, from the first 8 bytes of a sort key, which may have
- * other levels.
- */
+/* That number, from the first 8 bytes of a sort key, which may have other levels. */
 extern uint64 gs_icu_keys_prefix_of_datum(uint64 key);
 
 #endif							/* GPUSORT_COLLATION_ICU_H */

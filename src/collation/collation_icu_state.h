@@ -3,8 +3,6 @@
  * collation_icu_state.h
  *	  The tables from which sort keys of ICU are built.
  *
- * For collation_icu_tables.c, which makes them, and collation_icu.c, which builds keys.
- *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_COLLATION_ICU_STATE_H
@@ -59,7 +57,9 @@ typedef struct Character
 struct GsIcuKeys
 {
 	Oid			collation;		/* hash key */
-	bool		usable;
+	bool		agreement_known;	/* disagrees is set */
+	bool		disagrees;		/* gs_icu_disagrees() */
+	bool		usable;			/* the tables */
 	int			ntexts;			/* left to ICU before the tables are made */
 	int			nstrengths;
 	Character  *chars;			/* NCHARS; the first is unknown.  NULL: no tables */

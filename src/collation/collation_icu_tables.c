@@ -3,12 +3,11 @@
  * collation_icu_tables.c
  *	  Makes the tables from which sort keys of ICU are built, once in a session.
  *
- * The elements of each character come from the collator, and so does the list of contractions.
- * Other properties of the collator (options, another format of keys in another version) are found
- * by tests: each character alone, twice and between others, all pairs of ASCII characters, and runs
- * of the common weight of all lengths.  A character whose keys are not as expected is removed from
- * the tables.  If runs are not as expected, there are no tables: so it is in Danish, which sorts
- * capitals first.
+ * The elements of each character and the contractions come from the collator.  Other properties of
+ * the collator (options, another format of keys in another version) are found by tests: each
+ * character alone, twice and between others, all pairs of ASCII characters, and runs of the common
+ * weight of all lengths.  A character whose keys are not as expected is removed from the tables.
+ * If runs are not as expected, there are no tables, as in Danish, which sorts capitals first.
  *
  *-------------------------------------------------------------------------
  */
@@ -97,25 +96,14 @@ primary_len(const Probe *probe)
 static Size
 to_utf8(const UChar *string, int32_t len, char *out)
 {
-	char	   *start = out;
+	unsigned char *end = (unsigned char *) out;
 
 	for (int i = 0; i < len; i++)
 	{
-		if (string[i] >= 0x800)
-		{
-			*out++ = 0xE0 | string[i] >> 12;
-			*out++ = 0x80 | (string[i] >> 6 & 0x3F);
-			*out++ = 0x80 | (string[i] & 0x3F);
-		}
-		else if (string[i] >= 0x80)
-		{
-			*out++ = 0xC0 | string[i] >> 6;
-			*out++ = 0x80 | (string[i] & 0x3F);
-		}
-		else
-			*out++ = string[i];
+		unicode_to_utf8(string[i], end);
+		end += pg_utf_mblen(end);
 	}
-	return out - start;
+	return (char *) end - out;
 }
 
 /* Is the key of a text ICU's?  True if the text has to be left to ICU. */
@@ -165,10 +153,7 @@ character_of(const GsIcuKeys *icu_keys, UChar c)
 		&icu_keys->east_asian[c - FIRST_EAST_ASIAN] : NULL;
 }
 
-/*
- * Records that two characters may start a contraction.  An East Asian one that continues
- * one, as the sign for a long vowel does, is left to ICU.
- */
+/* Notes that two characters may start a contraction.  East Asian ones are left to ICU then. */
 static void
 mark_contraction(GsIcuKeys *icu_keys, UChar first, UChar second)
 {
@@ -358,10 +343,7 @@ reserve_elements(GsIcuKeys *icu_keys)
 	icu_keys->ces_allocated *= 2;
 }
 
-/*
- * Adds the elements of the letters of Hangul, which are those of its syllables; texts with
- * the letters themselves are left to ICU.
- */
+/* Adds the letters of Hangul, of which syllables consist; texts with letters are left to ICU. */
 static void
 add_jamo(GsIcuKeys *icu_keys, Probe *probe)
 {

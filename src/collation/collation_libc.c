@@ -14,19 +14,17 @@
  * the fourth, where bytes of 1 separate weights, all of that again.  Punctuation has a weight on
  * the fourth level only, less than that of any letter.
  *
- * Most texts have only the primary weights of ASCII characters.  These are numbered, and the code
- * of the n-th of them is one byte, 2 n; that of a weight between the n-th and the next one is 2 n
- * + 1 and the weight itself.  The codes have the order of the weights, and few of their bits
- * vary, so they pack well (key_pack.h).  If the engine can compare, they are the key, and
- * strcoll() resolves ties.
+ * The primary weights of ASCII characters are numbered, and the code of the n-th of them is one
+ * byte, 2 n; that of a weight between the n-th and the next one is 2 n + 1 and the weight itself.
+ * The codes have the order of the weights, and few of their bits vary, so they pack well
+ * (key_pack.h).
  *
  * A full key continues after a byte of 0, which is in no code.  The secondary and the tertiary
- * level are one byte of 2 if all their weights are the lowest (no accents, no capitals);
- * otherwise a byte of 3, the level, and 0.  Keys that are equal up to there have the same
- * letters, so of the fourth level only punctuation is left: for each punctuation character the
- * number of letters before it, and its weight.  Because punctuation sorts before letters, a
- * smaller number sorts first; but a text that ends sorts before one that continues with
- * punctuation.
+ * level are one byte of 2 if all their weights are the lowest (no accents, no capitals); otherwise
+ * a byte of 3, the level, and 0.  Keys that are equal up to there have the same letters, so of the
+ * fourth level only punctuation is left: for each punctuation character the number of letters
+ * before it, and its weight.  Because punctuation sorts before letters, a smaller number sorts
+ * first; but a text that ends sorts before one that continues with punctuation.
  *
  *	  "ab"		codes of a and b, 0 2 2 ENDED			of 15 bytes and the text
  *	  "aB"		codes of a and b, 0 2 3 02 07 0 ENDED
@@ -36,10 +34,9 @@
  * other characters than ASCII.  Whether such a text sorts before the same text without them
  * depends on where the first of them is.
  *
- * The code of an ASCII text is composed of those of its characters.  Two characters may be a
- * contraction, with other weights than each has alone (Czech "ch"), so all pairs are tested
- * beforehand.  glibc documents none of this, and its tables cannot be read, so the order by these
- * keys is verified (key_collation.c).
+ * Two characters may be a contraction, with other weights than each has alone (Czech "ch"), so all
+ * pairs are tested beforehand.  glibc documents none of this, and its tables cannot be read, so the
+ * order by these keys is verified.
  *
  *-------------------------------------------------------------------------
  */
@@ -128,10 +125,7 @@ struct GsLibcKeys
 	WideCode   *wide;			/* NULL: the encoding is not UTF-8 */
 };
 
-/*
- * The previous character of the first one.  contracts[NO_CHAR][] is true for
- * characters that are not simple.
- */
+/* Before the first character.  contracts[NO_CHAR][] is true for characters that are not simple. */
 #define NO_CHAR		NCHARS
 
 #define KIND_PUNCTUATION	1
@@ -139,10 +133,7 @@ struct GsLibcKeys
 
 /* ------------------------------------------------------------------ weights */
 
-/*
- * Reads the next weight of a level as a number that compares as its bytes do.
- * Returns 0 at the end of the level.
- */
+/* The next weight of a level, as a number that compares as its bytes do; 0 at the end of it. */
 static inline uint64
 next_weight(const unsigned char **at, const unsigned char *end)
 {
@@ -524,10 +515,7 @@ look_up_wide(const GsLibcKeys *libc_keys, const char *at, int nbytes, WideCode *
 	}
 }
 
-/*
- * The bit of an ASCII letter, a capital or not; 0 of another character.  Locales have the same
- * contractions of both.
- */
+/* The bit of an ASCII letter; 0 of another character.  Capitals have the same contractions. */
 static inline uint32
 bit_of_letter(unsigned int c)
 {
@@ -571,10 +559,7 @@ wide_code(const GsLibcKeys *libc_keys, const char *at, Size len, int *nbytes)
 Size
 gs_libc_keys_max_text_bytes(Size len, bool full)
 {
-	/*
-	 * a letter has 1 primary and 1 tertiary byte, punctuation 5 and a weight
-	 * of 6; a character of 2 bytes, 6 primary ones
-	 */
+	/* a letter has 2 bytes, punctuation 5 and a weight of 6; a wide character, 6 primary ones */
 	return full ? 11 * len + 16 : 3 * len;
 }
 

@@ -12,10 +12,7 @@
 
 typedef struct GsLibcKeys GsLibcKeys;
 
-/*
- * The tables of a collation and its locale (NULL: the process's), which are made once
- * in a session.  Returns NULL if the keys of the locale are not as expected.
- */
+/* Tables, made once in a session; locale NULL: the process's.  NULL: keys are not as expected. */
 extern const GsLibcKeys *gs_libc_keys_lookup(Oid collation, locale_t locale);
 
 /* Can full keys be encoded?  Otherwise only the primary level can. */
@@ -35,9 +32,8 @@ extern bool gs_libc_keys_encode_text(const GsLibcKeys *libc_keys, const char *st
 									 bool full, Size most, char *out, Size *out_len);
 
 /*
- * Writes the code of a key that strxfrm() made of a text; returns its length.  A code of
- * the primary level has no zero byte.  A full code has to be followed by a zero byte and
- * the text.
+ * Writes the code of a key that strxfrm() made of a text; returns its length.  A code of the
+ * primary level has no zero byte.  A full code has to be followed by a zero byte and the text.
  */
 extern Size gs_libc_keys_encode(const GsLibcKeys *libc_keys, const char *key, Size len,
 								const char *string, Size string_len, bool full, char *out);

@@ -3,10 +3,8 @@
  * icu_agreement.c
  *	  Whether ICU's comparison of texts agrees with its sort keys.
  *
- * PostgreSQL relies on that: the abbreviated keys of a sort are the beginnings of ICU's
- * sort keys, and comparisons order what these leave tied.  But a comparison takes
- * shortcuts.  It skips what both texts begin with, and looks up Latin letters, one by
- * one, in a table of their own.  With some options the result is not that of the keys:
+ * A comparison takes shortcuts: it skips what both texts begin with, and looks up Latin letters,
+ * one by one, in a table of their own.  With some options the result is not that of the keys:
  *
  *	  option						locale tailors		texts that disagree
  *	  digits, or what precedes them,					most Latin ones with digits
@@ -19,24 +17,22 @@
  *	  accents count from the end						marks after what is ignored
  *		(kb; fr-CA)
  *
- * In tests with ICU 72, no other collation disagreed (2,287 collations: all locales, with
- * all types of collations and with options; 360,000 to 2 million pairs of texts of rare
- * characters and marks each).  Rules of the creator of a collation can set any option, and more.
+ * In tests with ICU 72, no other of 2,287 collations disagreed (all locales, with all types of
+ * collations and with options; 360,000 to 2 million pairs of texts each).  Rules of the creator of
+ * a collation can set any option, and more.
  *
- * PostgreSQL contradicts itself there: a whole sort goes by keys, and an ORDER BY .. LIMIT
- * and a search of an index by comparisons.  Sorts of gpusort go by comparisons: their order
- * by keys is verified.  Comparisons can be in a cycle, a < b < c < a.  Then each row is
- * returned once; a merge sort still puts no row right before one that sorts before it.
+ * PostgreSQL contradicts itself there: a whole sort goes by keys, and an ORDER BY .. LIMIT and a
+ * search of an index by comparisons.  Sorts of gpusort go by comparisons.  These can be in a cycle,
+ * a < b < c < a.  Then each row is returned once; a merge sort still puts no row right before one
+ * that sorts before it.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "collation/icu_agreement.h"
+#include "collation/collation_icu_state.h"
+#include "collation/key_collation.h"
 #include "pg_compat.h"
-
-#include "catalog/pg_collation.h"
-#include "utils/hsearch.h"
 
 #ifdef USE_ICU
 #include <unicode/ucol.h>
@@ -54,12 +50,6 @@ extern __typeof__(uset_close) uset_close __attribute__((weak));
 /* The end of the letters in ICU's table of Latin letters. */
 #define LATIN_END	0x180
 
-typedef struct Agreement
-{
-	Oid			collation;		/* the hash key */
-	bool		disagrees;
-} Agreement;
-
 static bool
 has_attribute(const UCollator *collator, UColAttribute attribute, UColAttributeValue value)
 {
@@ -68,10 +58,7 @@ has_attribute(const UCollator *collator, UColAttribute attribute, UColAttributeV
 	return ucol_getAttribute(collator, attribute, &status) == value;
 }
 
-/*
- * Does it move digits, or another group of characters that precede letters?  Scripts are no such
- * groups.
- */
+/* Does it move digits, or another group of characters, other than a script, before letters? */
 static bool
 moves_digits(const UCollator *collator)
 {
@@ -116,28 +103,17 @@ bool
 gs_icu_disagrees(Oid collation)
 {
 #ifdef USE_ICU
-	static HTAB *known = NULL;
-	Agreement  *agreement;
+	GsIcuKeys  *icu_keys = ucol_getAttribute == NULL ? NULL : gs_icu_keys_lookup(collation);
 
-	if (ucol_getAttribute == NULL || gs_collation_is_bytewise(collation) ||
-		gs_collation_provider(collation) != COLLPROVIDER_ICU)
+	if (icu_keys == NULL)
 		return false;
-	if (known == NULL)
+	if (!icu_keys->agreement_known)
 	{
-		HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(Agreement)};
-
-		known = hash_create("gpusort ICU collations", 8, &ctl, HASH_ELEM | HASH_BLOBS);
-	}
-	agreement = hash_search(known, &collation, HASH_FIND, NULL);
-	if (agreement == NULL)
-	{
-		const bool	disagrees = gs_collation_has_icu_rules(collation) ||
+		icu_keys->disagrees = gs_collation_has_icu_rules(collation) ||
 			options_disagree(gs_collation_collator(collation));
-
-		agreement = hash_search(known, &collation, HASH_ENTER, NULL);
-		agreement->disagrees = disagrees;
+		icu_keys->agreement_known = true;
 	}
-	return agreement->disagrees;
+	return icu_keys->disagrees;
 #else
 	return false;
 #endif

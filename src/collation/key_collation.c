@@ -14,18 +14,17 @@
  *	  libc's C.UTF-8	the text								of neighbors
  *
  * The text after the sort key is PostgreSQL's tie-break.  Neither sort keys nor texts have zero
- * bytes, so the zero between them works as a terminator if one sort key is the beginning of
- * another; and no two keys differ only in zeros at their ends (nul_free in key_layout.h).
+ * bytes, so no two keys differ only in zeros at their ends (nul_free in key_layout.h).
  *
  * Only its name says that C.UTF-8 orders by bytes, so such sorts are verified, too; but comparing
  * bytes is ten times as fast as strcoll().
  *
- * Computing a key takes longer than sorting it (0.5 us for 32 letters, by ICU as well as by
- * libc).  So the key of the previous text is kept in case the next one is equal.
+ * A key takes 0.5 us for 32 letters, longer than to sort it.  So the key of the previous text is
+ * kept in case the next one is equal.
  *
- * ICU's functions are weak references to those that the server is linked with, whose names
- * contain ICU's version.  Linking this library with ICU could load another version, which cannot
- * use the server's collators.
+ * ICU's functions are weak references to those that the server is linked with, whose names contain
+ * ICU's version.  To link this library with ICU could load another version, which cannot use the
+ * server's collators.
  *
  *-------------------------------------------------------------------------
  */
@@ -157,14 +156,6 @@ gs_key_collation_expansion(Oid collation, bool full)
 
 /* -------------------------------------------------------------------- keys */
 
-static void
-init_buffer(ByteBuffer *buffer)
-{
-	buffer->context = CurrentMemoryContext;
-	buffer->data = NULL;
-	buffer->size = 0;
-}
-
 static inline void
 reserve(ByteBuffer *buffer, Size nbytes)
 {
@@ -202,13 +193,13 @@ gs_key_collation_create(Oid collation, bool full)
 		result->collator = gs_collation_collator(collation);
 		result->icu_keys = gs_icu_keys_lookup(collation);
 	}
-	init_buffer(&result->utf16);
+	result->utf16.context = CurrentMemoryContext;
 #endif
 	if (libc && result->libc_keys == NULL)
 		result->full = true;
-	init_buffer(&result->transformed);
-	init_buffer(&result->terminated);
-	init_buffer(&result->key);
+	result->transformed.context = CurrentMemoryContext;
+	result->terminated.context = CurrentMemoryContext;
+	result->key.context = CurrentMemoryContext;
 	reserve(&result->key, 512);
 	return result;
 }
@@ -219,10 +210,7 @@ gs_key_collation_is_full(const GsKeyCollation *collation)
 	return collation->full;
 }
 
-/*
- * Calls strxfrm() for a text; the result is in the buffer.  Returns its length,
- * without the terminator.
- */
+/* Calls strxfrm() for a text; returns the length of the result, which is in the buffer. */
 static Size
 transform(GsKeyCollation *collation, const char *string, Size len, ByteBuffer *key)
 {
@@ -319,10 +307,7 @@ utf8_to_utf16(GsKeyCollation *collation, const char *string, Size len)
 	return len;
 }
 
-/*
- * Converts a text in the database's encoding to UTF-16 in its buffer; returns the number of code
- * units.
- */
+/* Converts a text to UTF-16 in its buffer; returns the number of code units. */
 static int32_t
 to_utf16(GsKeyCollation *collation, const char *string, Size len)
 {

@@ -68,7 +68,7 @@ typedef struct EntryScan
 	/* pages that are read here */
 	bool		by_page;		/* may pages be read here? */
 	bool		progress;		/* report progress */
-	GsDeform   *deform;			/* NULL: a column occurs twice; use heap_getattr() */
+	GsDeform   *deform;			/* locates the columns of the index in a tuple */
 	TransactionId oldest_xmin;	/* horizon of live tuples, without a snapshot */
 	BlockNumber asked;			/* the last page of the scan whose rest was tried */
 	OffsetNumber offsets[MaxHeapTuplesPerPage];		/* listed tuples, to be read */
@@ -330,16 +330,8 @@ static void
 set_columns(EntryScan *scan, Page page, OffsetNumber offset)
 {
 	TupleTableSlot *slot = scan->values;
-	HeapTupleData tuple;
 
-	if (scan->deform != NULL &&
-		gs_deform(scan->deform, tuple_at(page, offset), slot->tts_values, slot->tts_isnull))
-		return;
-	tuple.t_data = tuple_at(page, offset);
-	tuple.t_len = ItemIdGetLength(PageGetItemId(page, offset));
-	for (int i = 0; i < scan->ncolumns; i++)
-		slot->tts_values[i] = heap_getattr(&tuple, scan->info->ii_IndexAttrNumbers[i], scan->table,
-										   &slot->tts_isnull[i]);
+	gs_deform_any(scan->deform, tuple_at(page, offset), slot->tts_values, slot->tts_isnull);
 }
 
 /* Emits the listed tuples, which are in the order of their TIDs. */

@@ -26,15 +26,13 @@
  *	  02 80000007 00   01 80000009 00		01   01 80000009 00
  *	  lower       [	   upper       )		none
  *
- * The byte before a bound says that there is one.  No lower bound sorts below all lower
- * bounds, 01, no upper bound above all upper bounds, 02.  The byte after a bound orders
- * inclusive and exclusive ones: of lower bounds the inclusive is less, of upper bounds
- * the exclusive.
+ * The byte before a bound says that there is one.  No lower bound sorts below all lower bounds, 01,
+ * no upper bound above all upper bounds, 02.  The byte after a bound orders inclusive and exclusive
+ * ones: of lower bounds the inclusive is less, of upper bounds the exclusive.
  *
  * composite types
  * ---------------
- * The columns, each after a byte that announces it, 01, or a NULL, 02, which sorts above
- * any value.
+ * The columns, each after a byte that announces it, 01, or a NULL, 02, which sorts above any value.
  *
  * elements
  * --------
@@ -48,7 +46,6 @@
 #include "common/key_layout.h"
 #include "key/key_bytes.h"
 #include "key/key_code.h"
-#include "key/key_documents.h"
 #include "key/key_fields.h"
 #include "key/key_numeric.h"
 #include "pg_compat.h"
@@ -362,82 +359,70 @@ aligned(Datum value)
 	return pg_detoast_datum((struct varlena *) DatumGetPointer(value));
 }
 
+/* Writes a value; it may exceed MAX_CODE_BYTES. */
 static bool
-put_value(GsKeyCode *code, const Encoder *encoder, Datum value, const char **why_not)
+put_kind(GsKeyCode *code, const Encoder *encoder, Datum value, const char **why_not)
 {
 	const struct varlena *bytes = (const struct varlena *) DatumGetPointer(value);
+	const bool	is_varlena = encoder->len == -1;
+	const char *data = is_varlena ? VARDATA_ANY(bytes) : NULL;
+	const size_t nbytes = is_varlena ? VARSIZE_ANY_EXHDR(bytes) : 0;
+	GsKeyCollation *collation = encoder->collation;
 
 	switch (encoder->kind)
 	{
 		case GS_KEY_TEXT:
-			if (!gs_key_code_add_text(code, encoder->collation, VARDATA_ANY(bytes),
-									  VARSIZE_ANY_EXHDR(bytes), why_not))
-				return false;
-			break;
+			return gs_key_code_add_text(code, collation, data, nbytes, why_not);
 		case GS_KEY_BPCHAR:
-			if (!gs_key_code_add_text(code, encoder->collation, VARDATA_ANY(bytes),
-									  bpchartruelen(VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes)),
-									  why_not))
-				return false;
-			break;
+			return gs_key_code_add_text(code, collation, data,
+										bpchartruelen(unconstify(char *, data), nbytes), why_not);
 		case GS_KEY_NAME:
-			if (!gs_key_code_add_text(code, encoder->collation, NameStr(*DatumGetName(value)),
-									  strnlen(NameStr(*DatumGetName(value)), NAMEDATALEN), why_not))
-				return false;
-			break;
+			data = NameStr(*DatumGetName(value));
+			return gs_key_code_add_text(code, collation, data, strnlen(data, NAMEDATALEN), why_not);
 		case GS_KEY_BYTEA:
-			gs_key_code_add_groups(code, VARDATA_ANY(bytes), 8 * (size_t) VARSIZE_ANY_EXHDR(bytes));
-			break;
+			gs_key_code_add_groups(code, data, 8 * nbytes);
+			return true;
 		case GS_KEY_NUMERIC:
-			gs_key_code_add_numeric(code, encoder->fixed_weight, VARDATA_ANY(bytes),
-									VARSIZE_ANY_EXHDR(bytes));
-			break;
+			gs_key_code_add_numeric(code, encoder->fixed_weight, data, nbytes);
+			return true;
 		case GS_KEY_BIT:
-			put_bit(code, VARDATA_ANY(bytes));
-			break;
+			put_bit(code, data);
+			return true;
 		case GS_KEY_OIDVECTOR:
 			put_oidvector(code, aligned(value));
-			break;
+			return true;
 		case GS_KEY_ARRAY:
-			if (!put_array(code, encoder, aligned(value), why_not))
-				return false;
-			break;
+			return put_array(code, encoder, aligned(value), why_not);
 		case GS_KEY_RANGE:
-			if (!put_range(code, encoder, aligned(value), why_not))
-				return false;
-			break;
+			return put_range(code, encoder, aligned(value), why_not);
 		case GS_KEY_MULTIRANGE:
-			if (!put_multirange(code, encoder, aligned(value), why_not))
-				return false;
-			break;
+			return put_multirange(code, encoder, aligned(value), why_not);
 		case GS_KEY_JSONB:
-			if (!gs_key_jsonb_write(code, encoder->element->collation, aligned(value), why_not))
-				return false;
-			break;
+			return gs_key_code_add_jsonb(code, encoder->element->collation, aligned(value),
+										 why_not);
 		case GS_KEY_CITEXT:
 		case GS_KEY_CITEXT_PATTERN:
-			if (!put_citext(code, encoder, VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes), why_not))
-				return false;
-			break;
+			return put_citext(code, encoder, data, nbytes, why_not);
 		case GS_KEY_TSVECTOR:
-			gs_key_tsvector_write(code, aligned(value));
-			break;
+			gs_key_code_add_tsvector(code, aligned(value));
+			return true;
 		case GS_KEY_HSTORE:
-			if (!gs_key_hstore_write(code, VARDATA_ANY(bytes), why_not))
-				return false;
-			break;
+			return gs_key_code_add_hstore(code, data, why_not);
 		case GS_KEY_LTREE:
-			gs_key_ltree_write(code, VARDATA_ANY(bytes));
-			break;
+			gs_key_code_add_ltree(code, data);
+			return true;
 		case GS_KEY_COMPOSITE:
-			if (!put_composite(code, encoder, aligned(value), why_not))
-				return false;
-			break;
+			return put_composite(code, encoder, aligned(value), why_not);
 		default:
-			if (!put_fixed_width(code, encoder, value, why_not))
-				return false;
-			break;
+			return put_fixed_width(code, encoder, value, why_not);
 	}
+}
+
+static bool
+put_value(GsKeyCode *code, const Encoder *encoder, Datum value, const char **why_not)
+{
+	if (!put_kind(code, encoder, value, why_not))
+		return false;
 	if (likely(code->len < MAX_CODE_BYTES))
 		return true;
 	*why_not = "a sort key exceeds 1 GB";

@@ -3,8 +3,6 @@
  * key_code.h
  *	  A string of bytes that orders a value, while it is written.
  *
- * key_bytes.c and key_documents.c say what is written for a value.
- *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_KEY_CODE_H
@@ -12,6 +10,9 @@
 
 #include "collation/key_collation.h"
 #include "common/key_codec.h"
+
+#include "tsearch/ts_type.h"
+#include "utils/jsonb.h"
 
 /* Reused for the next code. */
 typedef struct GsKeyCode
@@ -64,9 +65,7 @@ extern void gs_key_code_add_bytes(GsKeyCode *code, const char *data, size_t nbyt
  */
 extern void gs_key_code_add_groups(GsKeyCode *code, const char *data, size_t nbits);
 
-/*
- * The nbytes at data are those of a numeric behind its header; fixed_weight is as in key_numeric.h.
- */
+/* data: of a numeric, behind its header; fixed_weight is as in key_numeric.h. */
 extern void gs_key_code_add_numeric(GsKeyCode *code, int fixed_weight, const char *data,
 									size_t nbytes);
 
@@ -77,5 +76,16 @@ extern void gs_key_code_add_numeric(GsKeyCode *code, int fixed_weight, const cha
  */
 extern bool gs_key_code_add_text(GsKeyCode *code, GsKeyCollation *collation, const char *data,
 								 size_t nbytes, const char **why_not);
+
+/*
+ * Documents, aligned and neither compressed nor out of line; of hstore and ltree, what is behind
+ * the header.  The collation is that of the strings, as above.  False: *why_not is why the value
+ * has no code.
+ */
+extern bool gs_key_code_add_jsonb(GsKeyCode *code, GsKeyCollation *collation, Jsonb *jsonb,
+								  const char **why_not);
+extern void gs_key_code_add_tsvector(GsKeyCode *code, TSVector vector);
+extern bool gs_key_code_add_hstore(GsKeyCode *code, const char *data, const char **why_not);
+extern void gs_key_code_add_ltree(GsKeyCode *code, const char *data);
 
 #endif							/* GPUSORT_KEY_CODE_H */

@@ -3,11 +3,6 @@
  * key_columns.c
  *	  Which sort columns can be encoded, and what their keys will be like.
  *
- * A column can be encoded if the comparison function of its order is known
- * (key_order.h).  Otherwise the abbreviated keys of its type may serve, if the
- * type has any (key_sortsupport.h): such keys only begin an order, so rows that
- * tie on them have to be compared.  If it has none, all rows tie on the column.
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

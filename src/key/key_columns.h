@@ -3,8 +3,8 @@
  * key_columns.h
  *	  Which sort columns can be encoded, and what their keys will be like.
  *
- * The questions that a plan is made by.  None encodes a value or opens a locale
- * of the C library.  May ereport what catalog lookups, and opening a locale of ICU, report.
+ * The questions that a plan is made by.  None opens a locale of the C library.  May ereport what
+ * catalog lookups, and opening a locale of ICU, report.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,9 +26,8 @@ typedef struct GsSortColumn
 } GsSortColumn;
 
 /*
- * Finds the order of a column and whether it is descending.  Sets *why_not to a reason for
- * the user (palloc'd or constant) if it has no code; returns false, with a reason, if
- * PostgreSQL has to sort by it.  Allocates in the current memory context.
+ * As gs_key_order_of_operator() of the column; an order without a code becomes that of abbreviated
+ * keys, if the type has any.
  */
 extern bool gs_key_columns_order(const GsSortColumn *column, GsKeyOrder *order, bool *descending,
 								 char **why_not);
@@ -49,26 +48,17 @@ extern GsKeyTraits gs_key_columns_traits(const GsSortColumn *columns, int ncolum
 /* Does the order by the keys of one of these columns have to be verified? */
 extern bool gs_key_columns_are_approximate(const GsSortColumn *columns, int ncolumns);
 
-/*
- * Is one of these columns text of a collation for which ICU may contradict itself
- * (icu_agreement.h)? Then no order of the rows may be right by all comparisons.
- */
+/* Is one of these columns text of a collation for which gs_icu_disagrees()? */
 extern bool gs_key_columns_icu_disagrees(const GsSortColumn *columns, int ncolumns);
 
-/*
- * Why these columns cannot be encoded if gpusort.libc_collations is off, whatever it is now; NULL:
- * none is text under a collation of the C library.
- */
+/* Why these columns could not be encoded with gpusort.libc_collations = off; NULL: they could. */
 extern char *gs_key_columns_libc_off(const GsSortColumn *columns, int ncolumns);
 
 /* gs_key_order_is_variable(), and gs_key_order_is_expensive(), of the column's order. */
 extern bool gs_key_columns_is_variable(const GsSortColumn *column, TupleDesc desc);
 extern bool gs_key_columns_is_expensive(const GsSortColumn *column);
 
-/*
- * The estimated number of bytes that collation keys add to a row whose values
- * have `width` bytes in total; 0 if all texts are compared byte by byte.
- */
+/* The estimated bytes of the collation keys of a row whose values have `width` bytes in total. */
 extern double gs_key_columns_collated_bytes(const GsSortColumn *columns, int ncolumns, int width);
 
 #endif							/* GPUSORT_KEY_COLUMNS_H */

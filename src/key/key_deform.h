@@ -22,9 +22,8 @@ typedef struct GsDeformAttribute
 } GsDeformAttribute;
 
 /*
- * A wanted attribute of fixed width in a segment.  Its distance from the start of the
- * segment depends only on the last three bits of the segment's offset, because no type
- * is aligned to more than 8 bytes.
+ * A wanted attribute of fixed width in a segment.  Its offset in the segment depends only on the
+ * last three bits of the segment's offset, because no type is aligned to more than 8 bytes.
  */
 typedef struct GsDeformWanted
 {
@@ -34,10 +33,7 @@ typedef struct GsDeformWanted
 	uint32		at[MAXIMUM_ALIGNOF];	/* offset in the segment */
 } GsDeformWanted;
 
-/*
- * A segment of a tuple without NULLs: attributes of fixed width, then attributes of
- * variable width.  There may be none of either.
- */
+/* A segment of a tuple without NULLs: attributes of fixed width, then of variable width, if any. */
 typedef struct GsDeformSegment
 {
 	int			nwanted;
@@ -50,25 +46,29 @@ typedef struct GsDeformSegment
 
 typedef struct GsDeform
 {
-	int			nattributes;
+	int			nattributes;	/* more than a tuple can have if a column is wanted twice */
+	TupleDesc	desc;
+	AttrNumber *attnos;
+	int			ncolumns;
 	const GsDeformWanted *only; /* the wanted attribute, if it is one and always at
 								 * the same offset; else NULL */
 	GsDeformSegment *segments;
 	GsDeformAttribute *attributes;
 } GsDeform;
 
-/*
- * Prepares to locate some columns of a row type; allocates in the current memory
- * context.  Returns NULL if a column is in attnos twice.
- */
+/* Prepares to locate some columns of a row type; allocates in the current memory context. */
 extern GsDeform *gs_deform_create(TupleDesc desc, const AttrNumber *attnos, int ncolumns);
 
 /*
- * Locates the wanted columns of a tuple, in the order of attnos.  Values point into the
- * tuple unless they are passed by value.  Returns false if the tuple lacks some of them
- * because they were added to the table later; then the slot knows their values.
+ * Locates the wanted columns of a tuple, in the order of attnos.  Values point into the tuple
+ * unless they are passed by value.  Returns false if the tuple lacks some of them because they were
+ * added to the table later, or if a column is wanted twice.
  */
 extern bool gs_deform(const GsDeform *deform, HeapTupleHeader tuple, Datum *values, bool *nulls);
+
+/* Locates them in any tuple: as the row type tells the values that a tuple lacks. */
+extern void gs_deform_any(const GsDeform *deform, HeapTupleHeader tuple, Datum *values,
+						  bool *nulls);
 
 static inline uint32
 gs_deform_align(uint32 offset, uint8 mask)
@@ -76,10 +76,7 @@ gs_deform_align(uint32 offset, uint8 mask)
 	return (offset + mask) & ~(uint32) mask;
 }
 
-/*
- * Where a value of variable width begins: a byte that is not zero is the short header
- * of a value that is not aligned.
- */
+/* Where a value of variable width begins: one with a short header is not aligned. */
 static inline uint32
 gs_deform_start(const GsDeformAttribute *attribute, const char *data, uint32 offset)
 {

@@ -3,27 +3,25 @@
  * key_dictionary.c
  *	  Codes for columns with few distinct values.
  *
- * A value is looked up by a hash and a memcmp() of its bytes as they are stored.  The comparator
- * is called only for a value that is stored as none before, in a binary search, which compares it
- * with both its neighbors.  So all neighbors are in the order of the comparator, and the codes
- * need no verification.  The code is that of an equal value that is stored differently, or a
- * number between those of the neighbors:
+ * A value is looked up by a hash and a memcmp() of its bytes as they are stored.  The comparator is
+ * called only for a value that is stored as none before, in a binary search, which compares it with
+ * both its neighbors.  The code is that of an equal value, or a number between those of the
+ * neighbors:
  *
  *	  values in order	'HIGH'	'LOW'	'MEDIUM'	'URGENT'
  *	  order of arrival	3		4		1			2
  *	  code				1/4		9/32	1/2			9/16	of the range of codes
  *
  * Values that arrive in order would halve the gap each time, so a value next to the previous one
- * uses only an eighth.  If a gap is too small, or there are too many values, or too long ones,
- * the row cannot be encoded, and all rows are read again with other keys (sort/sort_keys.c).
+ * uses only an eighth.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "key/key_dictionary.h"
+#include "key/key_distinct.h"
 #include "key/key_sortsupport.h"
-#include "key/key_stored.h"
 #include "pg_compat.h"
 
 #include "access/detoast.h"
@@ -92,10 +90,7 @@ copy_value(GsKeyDictionary *dictionary, DictionaryEntry *entry, Datum value)
 	return true;
 }
 
-/*
- * The number of values that sort before a new one; *equal: it is equal to the next one.
- * Compares it with both its neighbors.
- */
+/* The number of values that sort before a new one; *equal: it is equal to the next one. */
 static int
 count_before(GsKeyDictionary *dictionary, const DictionaryEntry *entry, bool *equal)
 {
@@ -142,7 +137,7 @@ choose_code(const GsKeyDictionary *dictionary, int nbefore)
 }
 
 /* Adds a value at a place of the hash table.  Returns false if there is no code for it. */
-static bool
+static pg_noinline bool
 add_value(GsKeyDictionary *dictionary, int place, uint32 hash, Datum value)
 {
 	const int	nvalues = dictionary->nvalues;
@@ -165,20 +160,6 @@ add_value(GsKeyDictionary *dictionary, int place, uint32 hash, Datum value)
 	return true;
 }
 
-/*
- * Calls add_value() in the memory context of the dictionary, where the comparator may keep memory,
- * too.
- */
-static pg_noinline bool
-add_value_in_context(GsKeyDictionary *dictionary, int place, uint32 hash, Datum value)
-{
-	MemoryContext old = MemoryContextSwitchTo(dictionary->support.ssup_cxt);
-	const bool	added = add_value(dictionary, place, hash, value);
-
-	MemoryContextSwitchTo(old);
-	return added;
-}
-
 bool
 gs_key_dictionary_code(GsKeyDictionary *dictionary, Datum value, uint64 *code)
 {
@@ -188,6 +169,8 @@ gs_key_dictionary_code(GsKeyDictionary *dictionary, Datum value, uint64 *code)
 	const uint32 hash = gs_stored_hash(bytes, nbytes);
 	int			place = hash % NPLACES;
 	int			number;
+	bool		added;
+	MemoryContext old;
 
 	while ((number = dictionary->places[place]) != 0)
 	{
@@ -201,7 +184,11 @@ gs_key_dictionary_code(GsKeyDictionary *dictionary, Datum value, uint64 *code)
 		}
 		place = (place + 1) % NPLACES;
 	}
-	if (!add_value_in_context(dictionary, place, hash, value))
+	/* the comparator may keep memory there, too */
+	old = MemoryContextSwitchTo(dictionary->support.ssup_cxt);
+	added = add_value(dictionary, place, hash, value);
+	MemoryContextSwitchTo(old);
+	if (!added)
 		return false;
 	*code = dictionary->values[dictionary->nvalues - 1].code;
 	return true;

@@ -1,29 +1,57 @@
 /*-------------------------------------------------------------------------
  *
  * key_distinct.h
- *	  Estimates how many of the values seen so far are distinct.
+ *	  Which values are the same as they are stored, and how many are distinct.
  *
- * HyperLogLog with 1,024 registers, an error of about 3 %. An estimate takes a pass over the
- * registers, so callers ask for one at n values, 2n, 4n and so on.  It is made here:
- * estimateHyperLogLog() calls pow() for each register, which takes as long as to sort 100 rows.
- *
- * Two others count for themselves: a type's SortSupport with abbreviated keys of its own
- * (abbrev_abort), and engine/word_sort.c, which needs the exact answer whether equal words come
- * from equal records.
+ * Values that are stored alike, with the same bytes and both toasted or neither, are equal in every
+ * order.  A value that is compressed need not be decompressed for this.  Values that are equal can
+ * be stored differently: the numerics 1.0 and 1.00, or with other compression.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_KEY_DISTINCT_H
 #define GPUSORT_KEY_DISTINCT_H
 
-#include <math.h>
+#include "pg_compat.h"
 
 #include "common/hashfn.h"
 #include "lib/hyperloglog.h"
 
-/* No register of HyperLogLog is higher: it is the position of a bit among 32 bits. */
-#define GS_DISTINCT_MAX_RANK	33
+/* ------------------ stored values, not passed by value; attlen as in pg_attribute */
 
+/* Is a value compressed or out of line?  Then its header tells more than its length. */
+static inline bool
+gs_is_toasted(int16 attlen, Datum value)
+{
+	const void *at = DatumGetPointer(value);
+
+	return attlen == -1 && (VARATT_IS_COMPRESSED(at) || VARATT_IS_EXTERNAL(at));
+}
+
+/* The bytes of a value, without a header that tells only their number. */
+static inline const char *
+gs_stored_bytes(int16 attlen, Datum value, Size *nbytes)
+{
+	const char *at = DatumGetPointer(value);
+
+	if (attlen == -1 && !gs_is_toasted(attlen, value))
+	{
+		*nbytes = VARSIZE_ANY_EXHDR(at);
+		return VARDATA_ANY(at);
+	}
+	*nbytes = attlen > 0 ? attlen : attlen == -1 ? VARSIZE_ANY(at) : strlen(at);
+	return at;
+}
+
+/* A hash of such bytes. */
+extern uint32 gs_stored_hash(const char *bytes, Size nbytes);
+
+/* ------------------------------------- an estimate of the number of distinct values */
+
+/*
+ * HyperLogLog with 1,024 registers, an error of about 3 %.  An estimate takes a pass over the
+ * registers, so callers ask for one at n values, 2n, 4n and so on.
+ */
 typedef struct GsDistinct
 {
 	int64		nvalues;
@@ -69,27 +97,6 @@ gs_distinct_check_is_due(GsDistinct *distinct)
 	return true;
 }
 
-/*
- * Few values are estimated by the number of registers that are zero (linear counting).  There is
- * no correction for collisions of 32-bit hash values: there are never so many values.
- */
-static inline double
-gs_distinct_estimate(const GsDistinct *distinct)
-{
-	const hyperLogLogState *state = &distinct->registers;
-	uint64		sum = 0;		/* of 2^-register, as fixed-point numbers */
-	int			nzero = 0;
-	double		estimate;
-
-	for (Size i = 0; i < state->nRegisters; i++)
-	{
-		sum += UINT64_C(1) << (GS_DISTINCT_MAX_RANK - state->hashesArr[i]);
-		nzero += state->hashesArr[i] == 0;
-	}
-	estimate = state->alphaMM / ldexp((double) sum, -GS_DISTINCT_MAX_RANK);
-	if (estimate <= 2.5 * state->nRegisters && nzero > 0)
-		return state->nRegisters * log((double) state->nRegisters / nzero);
-	return estimate;
-}
+extern double gs_distinct_estimate(const GsDistinct *distinct);
 
 #endif							/* GPUSORT_KEY_DISTINCT_H */

@@ -3,19 +3,7 @@
  * key_encoder.c
  *	  How the sort columns of a sort become key records.
  *
- * Chooses the encoding of each column:
- *
- *	  fixed width				a code of the same width (key_fields.h)
- *	  compared byte by byte		the value itself, where it is in the stored row
- *	  numeric, bit, array...	a string of bytes (key_bytes.h)
- *	  text of a collation		a collation key (key_collation.h)
- *	  text under ICU, others	an abbreviated key (key_sortsupport.h), if that
- *								costs less and the engine can compare ties; the
- *								columns after it are compared, too
- *	  few distinct values of	codes of a dictionary (key_dictionary.h)
- *	  any of these
- *	  order not known			nothing: all rows tie, and the comparator decides by
- *								this column and those after it
+ * README.md lists the encodings.  choose_encoding() chooses that of a column.
  *
  *-------------------------------------------------------------------------
  */
@@ -180,9 +168,8 @@ add_column(GsKeyEncoder *key, KeyColumn *column, const GsKeyOrder *order, bool d
 }
 
 /*
- * May ties that a device leaves be found?  As rows are returned, each is compared with the next
- * one, which costs little only if the columns are passed by value; and not where approximate keys
- * have to be verified before.
+ * May ties that a device leaves be found, by comparing each row with the next one?  That costs
+ * little only by columns that are passed by value.  Approximate keys have to be verified before.
  */
 static bool
 ties_can_be_found(const GsKeyEncoder *key, int ncolumns)
@@ -195,9 +182,7 @@ ties_can_be_found(const GsKeyEncoder *key, int ncolumns)
 	return key->facts.mismatch == NULL;
 }
 
-/*
- * Does the key end before column i, so that rows which tie in the columns before it are compared?
- */
+/* Does the key end before column i, so that rows which tie before it are compared? */
 static bool
 ends_key(const GsKeyEncoder *key, int i, const GsKeyOrder *order)
 {
@@ -225,10 +210,7 @@ choice_of(const KeyColumn *column, bool same_records)
 	return column->dictionary != NULL ? GS_DICTIONARY_WANTED : GS_DICTIONARY_REJECTED;
 }
 
-/*
- * before: an encoder of the same columns; NULL: there is none.  Columns have dictionaries if it
- * wants them or, with same_records, if it has them.
- */
+/* before: NULL, or an encoder to take choices of dictionaries from; same_records: those in use. */
 static GsKeyEncoder *
 create_encoder(const GsSortColumn *columns, int ncolumns, TupleDesc desc, int nkeyed, bool full,
 			   GsKeyTruncation truncation, const GsKeyEncoder *before, bool same_records)
@@ -543,10 +525,7 @@ choose_dictionary(const KeyColumn *column, bool all_counted)
 		return GS_DICTIONARY_WANTED;
 	if (all_counted || nvalues >= COUNTED_VALUES)
 		return GS_DICTIONARY_REJECTED;
-	/*
-	 * if a dictionary has room for all, fewer are distinct, unless they arrive in turn; to count
-	 * more costs too much
-	 */
+	/* so few repetitions: too many distinct values for a dictionary, unless they arrive in turn */
 	if (before > 0 && ndistinct > 0.95 * nvalues && !column->of_libc)
 		return GS_DICTIONARY_REJECTED;
 	return GS_DICTIONARY_UNDECIDED;

@@ -4,15 +4,13 @@
  *	  How the sort columns of a sort become key records.
  *
  * An encoder is created for the columns of one sort; key_record.h writes the record of each row
- * with it.  It chooses between *full* keys, which order all rows as far as that is possible, and
- * *truncated* or *abbreviated* ones, which cost less and leave ties to be compared.  The choice
- * is revised while rows arrive: the driver asks gs_key_encoder_wants_dictionary() and
- * gs_key_encoder_wants_full_keys(), and reads the rows again with the encoder of
+ * with it.  The choice between *full* keys, and *truncated* or *abbreviated* ones, which leave ties
+ * to be compared, is revised while rows arrive: the driver asks gs_key_encoder_wants_dictionary()
+ * and gs_key_encoder_wants_full_keys(), and reads the rows again with the encoder of
  * gs_key_encoder_create_next() if one of them says so.
  *
- * Encoders are allocated in the current memory context and need no cleanup.
- * Creating one may ereport what PostgreSQL reports of a locale that it cannot
- * open; the other functions of this header cannot fail.
+ * Encoders are allocated in the current memory context.  Creating one may ereport what PostgreSQL
+ * reports of a locale that it cannot open; the other functions of this header cannot fail.
  *
  *-------------------------------------------------------------------------
  */
@@ -33,24 +31,21 @@ typedef struct GsKeyFacts
 {
 	bool		direct;			/* rows can be encoded by gs_key_record_write_direct() */
 
-	/* the key of a value of the first column costs more than to compare two, or tells nothing */
-	bool		first_is_expensive;
-	/* to compare two copies both first, which costs more than the key of one */
-	bool		first_is_numeric;
+	bool		first_is_expensive; /* the key of a value of the first column costs more than to
+									 * compare two, or tells nothing */
+	bool		first_is_numeric;	/* to compare two values copies both */
 
 	/*
-	 * The first column by which rows with equal keys have to be compared, by an engine that can;
-	 * -1: their order is equal.  Each row that is encoded can change it, because its key may be
-	 * truncated.
+	 * The first column by which rows with equal keys have to be compared; -1: their order is equal.
+	 * Each row that is encoded can change it, because its key may be truncated.
 	 */
 	int			first_tied;
 	bool		can_key_more;	/* a key can also have that column: read/read_tied.h */
 	bool		more_is_expensive;	/* which costs as much as several comparisons */
 
 	/*
-	 * Not NULL: keys are approximate, so the order has to be verified by the columns'
-	 * comparators, before a row is returned (order/order_verify.h), or by the caller.  It tells
-	 * the user why that failed: of the first column whose keys are approximate.
+	 * Not NULL: keys are approximate, so the order has to be verified by comparators, before a row
+	 * is returned (gs_order_verify()), or by the caller.  It tells the user why that failed.
 	 */
 	const char *mismatch;
 	/* the only approximate keys are those of a type that compares them by a function of its own */
@@ -63,12 +58,9 @@ typedef struct GsKeyFacts
  * Creates the encoder for rows of the given type.  The columns must be encodable.  The layout is
  * keys_only if the only column is the whole row and its value can be decoded from its code.
  *
- * nkeyed: the key ends before the first column of variable width after the first
- * nkeyed ones, unless that is the first of all.  Rows that tie in the key are compared,
- * from that column on; no other row's value is fetched or looked at.
- *
- * full: keys order all rows wherever that is possible, as a device needs it.
- * Otherwise keys are abbreviated where that costs less, and long ones truncated.
+ * nkeyed: the key ends before the first column of variable width after the first nkeyed ones,
+ * unless that is the first of all (README.md, "Where a key ends").  full: keys order all rows
+ * wherever that is possible, as a device needs it.
  */
 extern GsKeyEncoder *gs_key_encoder_create(const GsSortColumn *columns, int ncolumns,
 										   TupleDesc desc, int nkeyed, bool full);
@@ -97,9 +89,8 @@ extern const GsKeyFacts *gs_key_encoder_facts(const GsKeyEncoder *key);
 extern GsKeyLayout *gs_key_encoder_layout(GsKeyEncoder *key);
 
 /*
- * A hash of the choices that encoders of the same columns must have in common
- * if their records are to be compared: how much of a value is in its key, and the
- * places of enum labels, which the catalog may change in the meantime.
+ * A hash of what encoders of the same columns must have in common if their records are to be
+ * compared: how much of a value is in its key, and the places of enum labels.
  */
 extern uint64 gs_key_encoder_fingerprint(const GsKeyEncoder *key);
 
@@ -126,9 +117,8 @@ extern bool gs_key_encoder_wants_full_keys(GsKeyEncoder *key, bool at_end);
 /* ------------------------------------------------------------- verification */
 
 /*
- * Can records alone prove the order of two rows that an engine has put next to each other?  Yes if
- * the keys of an approximate_type are in the record.  proves_order: do they?  If they do not, the
- * rows have to be compared.
+ * Can records alone prove the order of two rows that an engine has put next to each other?
+ * proves_order: do they?  If they do not, the rows have to be compared.
  */
 extern bool gs_key_encoder_can_prove_order(const GsKeyEncoder *key);
 extern bool gs_key_encoder_proves_order(const GsKeyEncoder *key, const uint64 *before,
@@ -137,9 +127,8 @@ extern bool gs_key_encoder_proves_order(const GsKeyEncoder *key, const uint64 *b
 /* ------------------------------------------------------------- dictionaries */
 
 /*
- * Counts the distinct values of columns whose keys are computed, fetched or approximate:
- * codes of a dictionary (key_dictionary.h) cost less if these are few.  Only for a sort in
- * one process, because each encoder has dictionaries of its own.
+ * Counts the distinct values of columns for which codes of a dictionary may cost less.  Only for a
+ * sort in one process, because each encoder has dictionaries of its own.
  */
 extern void gs_key_encoder_count_values(GsKeyEncoder *key);
 

@@ -3,8 +3,6 @@
  * key_encoder_state.h
  *	  The state of a key encoder.
  *
- * For key_encoder.c, which sets it up, and key_record.c, which encodes rows.
- *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_KEY_ENCODER_STATE_H
@@ -19,10 +17,7 @@
 #include "key/key_fields.h"
 #include "key/key_sortsupport.h"
 
-/*
- * When the number of distinct truncated keys is estimated: at 10 of them, 20, 40
- * and so on to 320.  Counting more costs about as much as sorting them.
- */
+/* Distinct truncated keys are estimated at 10 keys, 20 .. 320; to count more costs too much. */
 #define FIRST_TRUNCATION_CHECK	10
 #define LAST_TRUNCATION_CHECK	320
 
@@ -35,10 +30,7 @@
 #define COUNTED_VALUES			512
 #define MAX_DICTIONARY_VALUES	(GS_DICTIONARY_VALUES - 32)
 
-/*
- * Values whose keys cost less than their codes, because they are in the row or one word, are not
- * counted with the others.  So many of them mean that a dictionary does not pay.
- */
+/* So many values whose keys cost less than their codes mean that a dictionary does not pay. */
 #define MAX_CHEAP_VALUES		128
 
 /* A dictionary may have this share of work_mem. */
@@ -131,7 +123,7 @@ struct GsKeyEncoder
 	bool		short_was_truncated;	/* the first of them has SHORT_KEY_BYTES */
 
 	/* the current row */
-	GsDeform   *deform;			/* locates the columns in a tuple; NULL: the slot does */
+	GsDeform   *deform;			/* locates the columns in a tuple */
 	GsDeform   *first_deform;	/* locates the first column only */
 	Datum	   *values;			/* its sort columns */
 	bool	   *nulls;
@@ -149,10 +141,7 @@ gs_key_column_is_prefix(const GsKeyEncoder *key, const KeyColumn *column)
 		(column->kind == GS_KEY_TEXT || column->kind == GS_KEY_BYTEA);
 }
 
-/*
- * Decides by the values that were counted whether a dictionary suits a column, if that is
- * known already; it must be decided if they are all that will be counted.
- */
+/* Decides by the values counted so far whether a dictionary suits a column, if that is known. */
 extern void gs_key_column_choose_dictionary(GsKeyEncoder *key, KeyColumn *column, bool all_counted);
 
 #endif							/* GPUSORT_KEY_ENCODER_STATE_H */

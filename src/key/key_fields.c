@@ -22,82 +22,46 @@
 #include "utils/timestamp.h"
 #include "utils/uuid.h"
 
+/* The bits of the fields of values of fixed width. */
+static const uint8 field_bits[GS_KEY_TEXT][6] =
+{
+	[GS_KEY_BOOL] = {8},
+	[GS_KEY_CHAR] = {8},
+	[GS_KEY_INT16] = {16},
+	[GS_KEY_INT32] = {32},
+	[GS_KEY_UINT32] = {32},
+	[GS_KEY_INT64] = {64},
+	[GS_KEY_UINT64] = {64},
+	[GS_KEY_FLOAT4] = {32},
+	[GS_KEY_FLOAT8] = {64},
+	[GS_KEY_ABBREVIATED] = {64},
+	[GS_KEY_ENUM] = {32},
+	[GS_KEY_TID] = {48},
+	[GS_KEY_TIMETZ] = {64, 32}, /* time in UTC, zone */
+	[GS_KEY_INTERVAL] = {64, 64},	/* 128-bit span */
+	[GS_KEY_UUID] = {64, 64},
+	[GS_KEY_MACADDR] = {48},
+	[GS_KEY_MACADDR8] = {64},
+	[GS_KEY_INET] = {8, 64, 64, 8, 64, 64}, /* family, network, prefix length, address */
+	[GS_KEY_COMPARED] = {0}
+};
+
 void
 gs_key_fields_add(GsKeyLayout *layout, GsKeyKind kind, bool bijective_floats)
 {
-	switch (kind)
+	GsCanonical canonical = GS_CANONICAL_NONE;
+
+	if (kind >= GS_KEY_TEXT)
 	{
-		case GS_KEY_BOOL:
-		case GS_KEY_CHAR:
-			gs_key_layout_add_field(layout, 8, GS_CANONICAL_NONE);
-			break;
-		case GS_KEY_INT16:
-			gs_key_layout_add_field(layout, 16, GS_CANONICAL_NONE);
-			break;
-		case GS_KEY_INT32:
-		case GS_KEY_UINT32:
-		case GS_KEY_ENUM:
-			gs_key_layout_add_field(layout, 32, GS_CANONICAL_NONE);
-			break;
-		case GS_KEY_INT64:
-		case GS_KEY_UINT64:
-		case GS_KEY_MACADDR8:
-		case GS_KEY_ABBREVIATED:
-			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
-			break;
-		case GS_KEY_FLOAT4:
-			gs_key_layout_add_field(layout, 32, bijective_floats ?
-									GS_CANONICAL_FLOAT4 : GS_CANONICAL_NONE);
-			break;
-		case GS_KEY_FLOAT8:
-			gs_key_layout_add_field(layout, 64, bijective_floats ?
-									GS_CANONICAL_FLOAT8 : GS_CANONICAL_NONE);
-			break;
-		case GS_KEY_TID:
-		case GS_KEY_MACADDR:
-			gs_key_layout_add_field(layout, 48, GS_CANONICAL_NONE);
-			break;
-		case GS_KEY_TIMETZ:		/* time in UTC, zone */
-			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
-			gs_key_layout_add_field(layout, 32, GS_CANONICAL_NONE);
-			break;
-		case GS_KEY_INTERVAL:	/* 128-bit span */
-		case GS_KEY_UUID:
-			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
-			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
-			break;
-		case GS_KEY_INET:		/* family, network, prefix length, address */
-			gs_key_layout_add_field(layout, 8, GS_CANONICAL_NONE);
-			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
-			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
-			gs_key_layout_add_field(layout, 8, GS_CANONICAL_NONE);
-			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
-			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
-			break;
-		case GS_KEY_COMPARED:	/* no field */
-			break;
-		case GS_KEY_TEXT:
-		case GS_KEY_BPCHAR:
-		case GS_KEY_NAME:
-			gs_key_layout_add_bytes(layout, true);
-			break;
-		case GS_KEY_BYTEA:
-		case GS_KEY_NUMERIC:
-		case GS_KEY_BIT:
-		case GS_KEY_OIDVECTOR:
-		case GS_KEY_TSVECTOR:
-		case GS_KEY_HSTORE:
-		case GS_KEY_LTREE:
-		case GS_KEY_ARRAY:
-		case GS_KEY_RANGE:
-		case GS_KEY_MULTIRANGE:
-		case GS_KEY_JSONB:
-		case GS_KEY_CITEXT:
-		case GS_KEY_CITEXT_PATTERN:
-		case GS_KEY_COMPOSITE:
-			gs_key_layout_add_bytes(layout, false);
-			break;
+		gs_key_layout_add_bytes(layout, kind <= GS_KEY_NAME);
+		return;
 	}
+	if (bijective_floats && kind == GS_KEY_FLOAT4)
+		canonical = GS_CANONICAL_FLOAT4;
+	else if (bijective_floats && kind == GS_KEY_FLOAT8)
+		canonical = GS_CANONICAL_FLOAT8;
+	for (int i = 0; i < lengthof(field_bits[0]) && field_bits[kind][i] != 0; i++)
+		gs_key_layout_add_field(layout, field_bits[kind][i], canonical);
 }
 
 /* ----------------------------------------------------------------- enums */
@@ -289,21 +253,9 @@ gs_key_value_decode(GsKeyKind kind, uint64 code)
 		case GS_KEY_UINT64:
 			return UInt64GetDatum(code);
 		case GS_KEY_FLOAT4:
-			{
-				uint32		bits = gs_decode_float4_bits(code);
-				float4		v;
-
-				memcpy(&v, &bits, sizeof(v));
-				return Float4GetDatum(v);
-			}
+			return Int32GetDatum((int32) gs_decode_float4_bits(code));
 		case GS_KEY_FLOAT8:
-			{
-				uint64		bits = gs_decode_float8_bits(code);
-				float8		v;
-
-				memcpy(&v, &bits, sizeof(v));
-				return Float8GetDatum(v);
-			}
+			return Int64GetDatum((int64) gs_decode_float8_bits(code));
 		default:
 			elog(ERROR, "key kind %d cannot be decoded", (int) kind);
 	}

@@ -3,9 +3,6 @@
  * key_fields.h
  *	  The fields of a key record, and codes of values of fixed width.
  *
- * Applies key_codec.h and key_layout.h to PostgreSQL's types.  Values that are passed by
- * value are the most frequent, so they are encoded inline.
- *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_KEY_FIELDS_H
@@ -17,10 +14,7 @@
 
 #include "utils/pg_lsn.h"
 
-/*
- * Adds the fields of a kind to the layout's last column.  bijective_floats: codes of floats
- * can be decoded, and are made canonical only when they are compared.
- */
+/* Adds a kind's fields to the last column.  bijective_floats: codes of floats can be decoded. */
 extern void gs_key_fields_add(GsKeyLayout *layout, GsKeyKind kind, bool bijective_floats);
 
 /* Are values of this kind passed by value?  Then they have one field. */
@@ -76,27 +70,20 @@ gs_key_field_write(GsKeyField *field, uint64 *record, uint64 code)
 	return canonical;
 }
 
+/* The Datum of a float has its bits. */
 static inline uint64
 gs_float8_code(Datum value, bool bijective)
 {
-	float8		v = DatumGetFloat8(value);
-	uint64		bits;
-	uint64		code;
+	const uint64 code = gs_encode_float8_bits(DatumGetUInt64(value));
 
-	memcpy(&bits, &v, sizeof(bits));
-	code = gs_encode_float8_bits(bits);
 	return bijective ? code : gs_float8_canonical(code);
 }
 
 static inline uint64
 gs_float4_code(Datum value, bool bijective)
 {
-	float4		v = DatumGetFloat4(value);
-	uint32		bits;
-	uint64		code;
+	const uint64 code = gs_encode_float4_bits(DatumGetUInt32(value));
 
-	memcpy(&bits, &v, sizeof(bits));
-	code = gs_encode_float4_bits(bits);
 	return bijective ? code : gs_float4_canonical(code);
 }
 
@@ -122,13 +109,12 @@ gs_key_value_code(GsKeyKind kind, const GsKeyField *field, const GsKeyLabels *la
 		case GS_KEY_INT64:
 			return gs_encode_int64(DatumGetInt64(value));
 		case GS_KEY_UINT64:
+		case GS_KEY_ABBREVIATED:
 			return DatumGetUInt64(value);
 		case GS_KEY_FLOAT4:
 			return gs_float4_code(value, bijective);
 		case GS_KEY_FLOAT8:
 			return gs_float8_code(value, bijective);
-		case GS_KEY_ABBREVIATED:
-			return DatumGetUInt64(value);
 		default:
 			Assert(kind == GS_KEY_ENUM);
 			return labels->placed ? gs_float4_code(value, false) : DatumGetObjectId(value);

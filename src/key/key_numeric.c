@@ -11,14 +11,12 @@
  *
  * and the complement of all that if the value is negative.
  *
- * The four digits are one number, which leaves no bit unused: the fewer bits vary in
- * keys, the fewer rows tie in the first bits (key_pack.h).  For the same reason, values
- * up to a *fixed weight* are fixed-point: their four digits are those of that weight and
- * the next three, and their magnitude is 0.  So there is no gap between the codes of
- * negative and positive values, and the codes of integers are as far apart as the
- * integers.  numeric(14,2) declares 2 decimal digits, which take one digit of base
- * 10000; so the fixed weight is 2, and fixed-point values are those below 10^12.
- * 1234567.89 is
+ * The four digits are one number: the fewer bits vary in keys, the fewer rows tie in the first bits
+ * (key_pack.h).  For the same reason, values up to a *fixed weight* are fixed-point: their four
+ * digits are those of that weight and the next three, and their magnitude is 0.  So there is no gap
+ * between the codes of negative and positive values, and the codes of integers are as far apart as
+ * the integers.  numeric(14,2) declares 2 decimal digits, which take one digit of base 10000; so
+ * the fixed weight is 2, and fixed-point values are those below 10^12.  1234567.89 is
  *
  *	  1 00000000   0000 0123 4567 8900	 0
  *
@@ -167,10 +165,7 @@ biased_digit(const Number *number, int i)
 	return gs_numeric_digit(number->digits, i) + DIGIT_BIAS;
 }
 
-/*
- * Writes four digits.  They have as many bits as seven bytes, so the number of pending
- * bits does not change.
- */
+/* Writes four digits, which have as many bits as seven bytes, so as many bits stay pending. */
 static inline void
 write_four_digits(BitWriter *writer, const Number *number, int i)
 {

@@ -3,8 +3,8 @@
  * key_numeric.h
  *	  Order-preserving codes of numerics.
  *
- * A code is bytes that compare as the values do (key_bytes.h): a word, followed by more bytes if
- * its last bit is set.  The codes of most values are only the word, which is made inline.
+ * A code is bytes that compare as the values do: a word, followed by more bytes if its last bit is
+ * set.  The codes of most values are only the word, which is made inline.
  *
  *-------------------------------------------------------------------------
  */
@@ -72,10 +72,7 @@ gs_numeric_word(int magnitude, uint64 digits, bool more)
 		digits << GS_NUMERIC_DIGITS_SHIFT | (more ? GS_NUMERIC_MORE : 0);
 }
 
-/*
- * Makes the code of a value if it is only a word.  Returns false if not, or if the value
- * has the long form, which is rare.
- */
+/* Makes the code if it is only a word.  False: it is not, or the value has the rare long form. */
 static inline bool
 gs_numeric_code_is_word(const char *data, size_t nbytes, int fixed_weight, uint64 *word)
 {

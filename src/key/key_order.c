@@ -3,24 +3,19 @@
  * key_order.c
  *	  The order of a sort operator, and the kind of code that preserves it.
  *
- * An order is defined by the comparison function of its btree operator family, support function
- * 1, which PostgreSQL's sort calls too.  So it is recognized by that function, not by type or
- * operator family: a domain over int4 is compared by int4's function, a varchar by text's, an
- * ISBN of contrib/isn by int8's; text's pattern operators have a function of their own, and an
- * operator class that reverses int4 has one that is not known here.
+ * An order is recognized by the comparison function of its btree operator family, support function
+ * 1, which PostgreSQL's sort calls too, not by type or operator family: a domain over int4 is
+ * compared by int4's function, a varchar by text's, an ISBN of contrib/isn by int8's; an operator
+ * class that reverses int4 has a function that is not known here (GS_KEY_COMPARED).
  *
- * A function that is not known here can only be called: the values have no codes, and
- * comparisons alone put them in order (GS_KEY_COMPARED).
- *
- * Functions are recognized by their address.  If the server calls one indirectly (SQL,
- * SECURITY DEFINER, SET), its address is another one.  Those of contrib modules have no
- * address that is known here; they are recognized by library and symbol.
+ * Functions are recognized by their address.  If the server calls one indirectly (SQL, SECURITY
+ * DEFINER, SET), its address is another one.  Those of contrib modules are recognized by library
+ * and symbol.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "collation/icu_agreement.h"
 #include "collation/key_collation.h"
 #include "key/key_order.h"
 #include "pg_compat.h"
@@ -105,12 +100,6 @@ static const struct ModuleFunction
 static bool order_of_elements(GsKeyOrder *order, Oid collation, char **why_not);
 static bool order_of_columns(GsKeyOrder *order, char **why_not);
 
-static bool
-has_elements(GsKeyKind kind)
-{
-	return kind >= GS_KEY_ARRAY;
-}
-
 /* Does a pg_proc.probin, such as $libdir/citext, name the library? */
 static bool
 is_library(const char *path, const char *library)
@@ -163,10 +152,7 @@ find_function(const FmgrInfo *function)
 	return find_module_function(function->fn_oid);
 }
 
-/*
- * Do the type's values have the representation that the function expects?  A function
- * for many types also needs a type of the right class.
- */
+/* Are values stored as the function expects, and is the type of the right class? */
 static bool
 suits_type(const KnownFunction *known, Oid type)
 {
@@ -200,10 +186,7 @@ order_by_comparison(GsKeyOrder *order)
 	*order = (GsKeyOrder) {.kind = GS_KEY_COMPARED,.type = order->type};
 }
 
-/*
- * The order of the values of a base type by a comparison function.  Returns false if
- * PostgreSQL has to sort: a collation may not be used, or does not exist.
- */
+/* False: PostgreSQL has to sort, because a collation may not be used or does not exist. */
 static bool
 order_of_function(const FmgrInfo *function, Oid type, Oid collation,
 				  GsKeyOrder *order, char **why_not)
@@ -223,13 +206,10 @@ order_of_function(const FmgrInfo *function, Oid type, Oid collation,
 		order->collation = collation;
 	if (known->kind == GS_KEY_COMPOSITE)
 		return order_of_columns(order, why_not);
-	return has_elements(known->kind) ? order_of_elements(order, collation, why_not) : true;
+	return known->kind >= GS_KEY_ARRAY ? order_of_elements(order, collation, why_not) : true;
 }
 
-/*
- * Finds the order of a part of a value by its comparison function.  If the part has no code, nor
- * has the whole value.
- */
+/* The order of a part of a value.  If the part has no code, nor has the whole value. */
 static bool
 order_of_element(GsKeyOrder *order, const FmgrInfo *function, Oid type, Oid collation,
 				 GsKeyOrder **element, char **why_not)
@@ -283,10 +263,7 @@ order_of_elements(GsKeyOrder *order, Oid collation, char **why_not)
 	return order_of_element(order, function, type, collation, &order->element, why_not);
 }
 
-/*
- * The columns of a composite type, but those that were dropped, are compared by the default orders
- * of their types.
- */
+/* Columns of a composite type are compared by the default orders of their types. */
 static bool
 order_of_columns(GsKeyOrder *order, char **why_not)
 {

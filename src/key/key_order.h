@@ -22,8 +22,7 @@ typedef enum GsKeyKind
 	GS_KEY_UINT64,				/* oid8, xid8, pg_lsn */
 	GS_KEY_FLOAT4,
 	GS_KEY_FLOAT8,
-	GS_KEY_ABBREVIATED,			/* abbreviated keys of any type:
-								 * key_sortsupport.h */
+	GS_KEY_ABBREVIATED,			/* of any type: key_sortsupport.h */
 	GS_KEY_ENUM,
 	GS_KEY_TID,
 	GS_KEY_TIMETZ,
@@ -56,11 +55,9 @@ typedef struct GsKeyOrder
 {
 	GsKeyKind	kind;
 	Oid			type;			/* of the values; the base type of a domain */
-	Oid			collation;		/* of text, if it is not compared byte by byte
-								 * (key_collation.h); else InvalidOid */
-	struct GsKeyOrder *element; /* of array elements, range bounds, texts in a
-								 * value, or the first column of a composite
-								 * type; else NULL */
+	Oid			collation;		/* of text that is not compared byte by byte; else InvalidOid */
+	struct GsKeyOrder *element; /* of array elements, range bounds, texts in a value, or the first
+								 * column of a composite type; else NULL */
 	struct GsKeyOrder *next;	/* of the next column of that; else NULL */
 	bool		approximate;	/* GS_KEY_ABBREVIATED: see key_sortsupport.h */
 } GsKeyOrder;
@@ -77,16 +74,10 @@ extern bool gs_key_order_of_operator(Oid operator, Oid type, Oid collation,
 /* The collation of the C library that the order, or that of its elements, uses; or InvalidOid. */
 extern Oid	gs_key_order_libc_collation(const GsKeyOrder *order);
 
-/*
- * Does it use a collation for which ICU's sort keys and its comparison may disagree
- * (icu_agreement.h)?
- */
+/* Does it, or do its elements, use a collation for which gs_icu_disagrees()? */
 extern bool gs_key_order_icu_disagrees(const GsKeyOrder *order);
 
-/*
- * Why a sort by these keys, which are approximate, may have to be repaired, for the user; NULL:
- * they are exact.
- */
+/* For the user, why a sort by approximate keys may have to be repaired; NULL: they are exact. */
 extern const char *gs_key_order_mismatch_reason(const GsKeyOrder *order);
 
 /* Are keys of values of variable width?  Those of inet are not. */

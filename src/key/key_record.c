@@ -19,10 +19,10 @@
 #include "postgres.h"
 
 #include "common/key_codec.h"
+#include "key/key_distinct.h"
 #include "key/key_encoder_state.h"
 #include "key/key_numeric.h"
 #include "key/key_record.h"
-#include "key/key_stored.h"
 
 #include "access/detoast.h"
 #include "fmgr.h"
@@ -242,7 +242,7 @@ read_dictionary_code(GsKeyEncoder *key, KeyColumn *column, Datum *value, const c
 static inline bool
 deforms_tuple(const GsKeyEncoder *key, TupleTableSlot *slot, const GsRowSource *source)
 {
-	return slot->tts_nvalid < key->last_attno && source->body != NULL && key->deform != NULL;
+	return slot->tts_nvalid < key->last_attno && source->body != NULL;
 }
 
 /* Locates the sort columns of the slot's row. */
@@ -294,10 +294,7 @@ read_column(GsKeyEncoder *key, int colno, const char **why_not)
 	return true;
 }
 
-/*
- * Truncates a long key.  From now on, the comparator resolves ties by this column
- * and those after it.
- */
+/* Truncates a long key: the comparator resolves ties by this column and those after it. */
 static pg_noinline void
 truncate_key(GsKeyEncoder *key, int colno)
 {
@@ -364,27 +361,11 @@ gs_key_record_read(GsKeyEncoder *key, TupleTableSlot *slot, const GsRowSource *s
 	return read_columns(key, extra_bytes, why_not);
 }
 
-/* Locates the sort columns of a stored row. */
-static void
-locate_values_of_row(GsKeyEncoder *key, const GsRowSource *source)
-{
-	HeapTupleData tuple = {
-		.t_len = source->nbytes + MINIMAL_TUPLE_OFFSET,.t_data = gs_row_header(source->body)
-	};
-
-	if (key->deform != NULL &&
-		gs_deform(key->deform, tuple.t_data, key->values, key->nulls))
-		return;
-	for (int i = 0; i < key->ncolumns; i++)
-		key->values[i] = heap_getattr(&tuple, key->columns[i].attno, key->desc,
-									  &key->nulls[i]);
-}
-
 bool
 gs_key_record_read_row(GsKeyEncoder *key, const GsRowSource *source, size_t *extra_bytes,
 					   const char **why_not)
 {
-	locate_values_of_row(key, source);
+	gs_deform_any(key->deform, gs_row_header(source->body), key->values, key->nulls);
 	return read_columns(key, extra_bytes, why_not);
 }
 
@@ -599,7 +580,7 @@ write_tuple(GsKeyEncoder *key, HeapTupleHeader tuple, uint64 *record, bool count
 bool
 gs_key_record_write_tuple(GsKeyEncoder *key, HeapTupleHeader tuple, uint64 *record)
 {
-	return likely(key->deform != NULL) && write_tuple(key, tuple, record, true);
+	return write_tuple(key, tuple, record, true);
 }
 
 /* Writes the record of a slot that has only values. */
@@ -637,10 +618,9 @@ gs_key_record_write_direct(GsKeyEncoder *key, TupleTableSlot *slot, const GsRowS
 uint32
 gs_key_record_write_direct_row(GsKeyEncoder *key, const GsRowSource *source, uint64 *record)
 {
-	if (likely(key->deform != NULL &&
-			   write_tuple(key, gs_row_header(source->body), record, false)))
+	if (likely(write_tuple(key, gs_row_header(source->body), record, false)))
 		return 0;
-	locate_values_of_row(key, source);
+	gs_deform_any(key->deform, gs_row_header(source->body), key->values, key->nulls);
 	return gs_key_record_write(key, source, NULL, 0, record);
 }
 

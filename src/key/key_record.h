@@ -3,17 +3,11 @@
  * key_record.h
  *	  Encodes the sort columns of a row in its key record.
  *
- * For each row:
- *
- *	  gs_key_record_read()	locates the sort columns and computes their keys
- *	  (the driver stores the row in a batch)
- *	  gs_key_record_write()	writes the record
- *
- * These are two steps because a record refers to the bytes of a text where they
- * are in the stored row.  Bytes that are not part of the row, because they were
- * fetched or computed, are stored behind it, so their number must be known before.
- *
- * Records are as common/key_layout.h has them, without the location word (batch.h).
+ * For each row, gs_key_record_read() locates the sort columns and computes their keys; the driver
+ * stores the row in a batch; then gs_key_record_write() writes the record, as common/key_layout.h
+ * has it, without the location word (batch.h).  A record refers to the bytes of a text where they
+ * are in the stored row.  Bytes that were fetched or computed are stored behind the row, so their
+ * number must be known before.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,15 +20,13 @@
 #include "key/key_row.h"
 
 /*
- * Reads the sort columns of the slot's row, and no column after the last of
- * them; source is gs_row_source_init() of the slot.  *extra_bytes becomes the
- * number of bytes to be stored behind the row.  What was read is valid until the
- * next call.
+ * Reads the sort columns of the slot's row, and no column after the last of them; source is
+ * gs_row_source_init() of the slot.  *extra_bytes becomes the number of bytes to be stored behind
+ * the row.  What was read is valid until the next call.
  *
- * Returns false, and sets *why_not, if this value cannot be encoded although its
- * type can: an enum label that was added while the sort runs, a key of more than
- * 1 GB, one value too many for a dictionary, or an abbreviated key that does not
- * pay.  May ereport what detoasting reports.
+ * Returns false, and sets *why_not, if this value cannot be encoded although its type can: an enum
+ * label that was added while the sort runs, a key of more than 1 GB, one value too many for a
+ * dictionary, or an abbreviated key that does not pay.  May ereport what detoasting reports.
  */
 extern bool gs_key_record_read(GsKeyEncoder *key, TupleTableSlot *slot,
 							   const GsRowSource *source, size_t *extra_bytes,
@@ -69,10 +61,7 @@ extern uint32 gs_key_record_write_direct(GsKeyEncoder *key, TupleTableSlot *slot
 extern uint32 gs_key_record_write_direct_row(GsKeyEncoder *key, const GsRowSource *source,
 											 uint64 *record);
 
-/*
- * gs_key_record_write_direct() for a tuple.  False: it has NULLs or lacks columns, and
- * nothing was written.
- */
+/* Does so for a tuple.  False: it has NULLs or lacks columns, and nothing was written. */
 extern bool gs_key_record_write_tuple(GsKeyEncoder *key, HeapTupleHeader tuple, uint64 *record);
 
 /*

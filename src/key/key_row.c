@@ -3,10 +3,9 @@
  * key_row.c
  *	  Converts the row of a slot to a stored row.
  *
- * Stored rows have the same bytes as those of tuplesort, with TOAST pointers as they
- * are.  A tuple of a table to which columns were added later may have fewer columns than
- * the slot.  As in tuplesort, nothing is done about that, because the scan projects if it
- * matters.
+ * Stored rows have the same bytes as those of tuplesort, with TOAST pointers as they are.  A tuple
+ * of a table to which columns were added later may have fewer columns than the slot.  As in
+ * tuplesort, nothing is done about that, because the scan projects if it matters.
  *
  *-------------------------------------------------------------------------
  */

@@ -3,10 +3,9 @@
  * key_row.h
  *	  Converts the row of a slot to a stored row.
  *
- * A stored row is a MinimalTuple.  If a slot has a heap or minimal tuple, its body is
- * copied in one memcpy, whatever the number of columns; deforming it and forming it
- * again would cost several times the rest of the sort.  Only a slot that has just
- * values, such as the result of a projection, is formed, directly in the batch.
+ * A stored row is a MinimalTuple.  If a slot has a heap or minimal tuple, its body is copied in one
+ * memcpy: to deform it and form it again would cost several times the rest of the sort.  A slot
+ * that has only values, such as the result of a projection, is formed, directly in the batch.
  *
  *-------------------------------------------------------------------------
  */

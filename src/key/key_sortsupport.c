@@ -3,20 +3,14 @@
  * key_sortsupport.c
  *	  Abbreviated keys of a type's SortSupport.
  *
- * A type's SortSupport tells a tuplesort how to abbreviate a value to a Datum, and which function
- * compares such Datums.  If that is one of PostgreSQL's three functions for plain numbers, any
- * engine can sort by the Datums, and the type's comparator resolves ties.  A type whose values
- * themselves are compared by one of the three is not even abbreviated.  The order of a function
- * of the type's own is taken for that of unsigned numbers, and verified (README.md); if the type
- * contradicts two Datums as they arrive, the attempt ends there.
+ * A type's SortSupport abbreviates a value to a Datum, and has a function that compares such
+ * Datums.  If that is one of PostgreSQL's three functions for plain numbers, any engine can sort by
+ * the Datums, and the type's comparator resolves ties.  Other functions: README.md, "Truncated and
+ * abbreviated keys".
  *
  * Under ICU, tables give the first 8 bytes of a text's sort key in a tenth of the time
- * (collation_icu.h), but only those of the primary level, because what follows when ICU makes a
- * key in parts is not specified.
- *
- * Whether abbreviation pays depends on the values.  A tuplesort asks the type at 10 rows, 20, 40
- * and so on (abbrev_abort); so does this file, except for texts under ICU, for which it has its
- * own samples.
+ * (collation_icu.h), but only those of the primary level, because what follows when ICU makes a key
+ * in parts is not specified.
  *
  *-------------------------------------------------------------------------
  */
@@ -32,26 +26,23 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
-/*
- * The sample of texts: the first 640, then every eighth.  It is evaluated at 40
- * texts, 80 and so on.
- */
+/* The sample of texts: the first 640, then every eighth.  It is evaluated at 40 texts, 80 .. */
 #define FIRST_SAMPLES	640
 #define SAMPLE_EVERY	8
 #define FIRST_CHECK		40
 
 /*
- * Texts up to this many bytes: their primary level costs less than comparing ties,
- * in each of which a row takes part about twenty times.  ICU makes the level in
- * 10 ns a byte, tables in an eighth of that.
+ * Of texts up to so many bytes, the primary level costs less than the about twenty comparisons of a
+ * row.  ICU makes the level in 10 ns a byte, tables in an eighth of that.
  */
 #define CHEAP_BYTES		256
 #define TABLES_SHARE	8
 
 /*
- * Distinct codes as a share of distinct texts, or of all texts if columns follow: below
- * the first, codes are too short; below the second, too short if tables make full keys
- * and columns follow; below the third, they do not pay at all.
+ * Distinct codes as a share of distinct texts, or of all texts if columns follow: below the first,
+ * codes are too short; below the second, if tables make full keys and columns follow; below the
+ * third, they do not pay.  12 Latin letters and a bigint: 0.22 of PostgreSQL's time, and 0.28 with
+ * full keys (AMD EPYC, Zen 5, PostgreSQL 15.20, 2026-11-23).
  */
 #define SHORT_SHARE				0.5
 #define MAPPED_SHARE			0.9
@@ -119,10 +110,7 @@ find_order(GsKeySortSupport *abbreviation)
 	return !abbreviation->approximate || support->abbrev_converter != NULL;
 }
 
-/*
- * Does the operator's family have the support functions?  Without them,
- * PrepareSortSupportFromOrderingOp() would raise an error.
- */
+/* Are there the functions without which PrepareSortSupportFromOrderingOp() raises an error? */
 static bool
 has_support(Oid sort_operator)
 {
@@ -277,10 +265,7 @@ gs_key_sortsupport_why_not(GsKeySortSupport *abbreviation)
 		NULL;
 }
 
-/*
- * Do the codes decide the order of most rows?  If columns follow, equal texts have to be
- * compared, too, while full keys decide; those of tables cost less than a few comparisons.
- */
+/* Do the codes decide the order of most rows?  Full keys also decide that of equal texts. */
 static bool
 codes_suffice(const TextCodes *texts)
 {

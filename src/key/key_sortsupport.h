@@ -21,10 +21,7 @@ extern void gs_key_sortsupport_prepare(SortSupport support, const GsSortColumn *
 
 typedef struct GsKeySortSupport GsKeySortSupport;
 
-/*
- * Creates the abbreviation for a sort operator under a collation, in the current
- * memory context.  Returns NULL if the type has none.
- */
+/* Creates the abbreviation in the current memory context.  NULL: the type has none. */
 extern GsKeySortSupport *gs_key_sortsupport_create(Oid sort_operator, Oid collation);
 
 /*
@@ -35,10 +32,7 @@ extern GsKeySortSupport *gs_key_sortsupport_create(Oid sort_operator, Oid collat
 extern void gs_key_sortsupport_use_text(GsKeySortSupport *abbreviation, Oid collation,
 										bool blank_padded, bool columns_follow);
 
-/*
- * Does the type compare abbreviated keys by a function of its own, so that the
- * order of the codes has to be verified?
- */
+/* Does the type compare codes by a function of its own, so that their order has to be verified? */
 extern bool gs_key_sortsupport_is_approximate(const GsKeySortSupport *abbreviation);
 
 /* Compares two approximate codes as the type does: < 0 or > 0, or 0 if that is undecided. */

@@ -3,105 +3,18 @@
  * order.c
  *	  What decides the order of rows: keys, comparisons, or both.
  *
- * An engine sorts by keys, and by gs_order_tied_rows where these are equal.  Runs are merged
- * in the same way; by approximate keys a block ahead, whose order is verified (run/run_block.h),
- * unless the caller verifies it.  If some run has no keys, only comparisons decide.
+ * An engine sorts by keys, and by gs_order_tied_rows where these are equal.  So runs are merged; by
+ * approximate keys a block ahead, whose order is verified (run/run_block.h), unless the caller
+ * verifies it.  If some run has no keys, only comparisons decide.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "order/order.h"
-#include "order/order_guess.h"
 #include "stats/stats.h"
 
 #include "utils/memutils.h"
-
-/* ------------------------------------------------------------- comparisons */
-
-static int
-first_tied(const GsOrder *order)
-{
-	return gs_key_encoder_facts(order->key)->first_tied;
-}
-
-static uint64
-locate_first(void *arg, const void *row)
-{
-	GsOrder    *order = arg;
-
-	return gs_order_compare_locate(order->compare, row, 0);
-}
-
-static uint64
-locate_tied(void *arg, const void *row)
-{
-	GsOrder    *order = arg;
-
-	return gs_order_compare_locate(order->compare, row, first_tied(order));
-}
-
-static int
-compare_values(void *arg, uint64 a, uint64 b)
-{
-	GsOrder    *order = arg;
-
-	return gs_order_compare_values(order->compare, a, b);
-}
-
-static bool
-are_addresses(void *arg)
-{
-	GsOrder    *order = arg;
-
-	return gs_order_compare_has_addresses(order->compare);
-}
-
-static uint64
-guess_tied(void *arg, const void *row, int guess)
-{
-	GsOrder    *order = arg;
-
-	return gs_order_compare_guess(order->compare, row, first_tied(order), guess);
-}
-
-static int
-compare_rows(void *arg, GsLocatedRow a, GsLocatedRow b)
-{
-	GsOrder    *order = arg;
-
-	return gs_order_compare_located(order->compare, a, b);
-}
-
-static uint32
-hash_tied(void *arg, const void *row)
-{
-	GsOrder    *order = arg;
-
-	return gs_order_compare_hash(order->compare, row, first_tied(order), order->ncolumns);
-}
-
-static bool
-are_same_tied(void *arg, const void *a, const void *b)
-{
-	GsOrder    *order = arg;
-
-	return gs_order_compare_are_same(order->compare, a, b, first_tied(order));
-}
-
-const GsRowCompare gs_order_tied_rows =
-{
-	locate_tied, compare_values, are_addresses, compare_rows, hash_tied, are_same_tied, GS_GUESSES,
-		guess_tied
-};
-
-const GsRowCompare gs_order_all_rows =
-{
-	.locate = locate_first,
-	.compare_values = compare_values,
-	.are_addresses = are_addresses,
-	.compare_rows = compare_rows
-};
 
 /* -------------------------------------------------------------------- keys */
 
@@ -159,7 +72,7 @@ gs_order_end_presorted(GsOrder *order)
 Size
 gs_order_compared_bytes(const GsOrder *order, Size memory_limit, double row_bytes)
 {
-	const int	first = first_tied(order);
+	const int	first = gs_order_first_tied(order);
 
 	if (first < 0 || order->compare == NULL || gs_key_encoder_facts(order->key)->can_key_more)
 		return 0;
@@ -211,7 +124,7 @@ gs_order_merged(GsOrder *order)
 	return (GsMergeOrder) {
 		.layout = gs_key_encoder_layout(order->key),
 			.keys_decide = true,
-			.compare = first_tied(order) < 0 ? NULL : verify != NULL ? verify :
+			.compare = gs_order_first_tied(order) < 0 ? NULL : verify != NULL ? verify :
 			&gs_order_tied_rows,
 			.verify = order->caller_verifies ? NULL : verify,
 			.instead = verify,
@@ -224,7 +137,8 @@ gs_order_merged(GsOrder *order)
 bool
 gs_order_leaves_ties(const GsOrder *order, const GsEngine *engine)
 {
-	return engine->capabilities->on_device && first_tied(order) >= 0 && !engine->stats.all_differ;
+	return engine->capabilities->on_device && gs_order_first_tied(order) >= 0 &&
+		!engine->stats.all_differ;
 }
 
 bool
@@ -233,27 +147,19 @@ gs_order_verifies_keys(const GsOrder *order)
 	return gs_key_encoder_facts(order->key)->mismatch != NULL && !order->caller_verifies;
 }
 
-/* What was found as presorted rows arrived: each was compared with the one before. */
-static GsKeyVerification
-verification_of_presorted(uint64 nrows, bool extends_run)
-{
-	return (GsKeyVerification) {
-		.succeeded = true,.ncomparisons = nrows - (!extends_run && nrows > 0 ? 1 : 0)
-	};
-}
-
 GsStatus
 gs_order_verify(GsOrder *order, GsEngine *engine, bool extends_run)
 {
 	GsKeyVerification *total = &order->verification;
 	GsKeyVerification found = {.succeeded = true};
+	const uint64 nrows = engine->stats.nrows;
 	MemoryContext old = MemoryContextSwitchTo(order->context);
 	GsStatus	status = GS_STATUS_OK;
 
-	if (order->presorted)
-		found = verification_of_presorted(engine->stats.nrows, extends_run);
+	if (order->presorted)		/* each row was compared with the one before as it arrived */
+		found.ncomparisons = nrows - (!extends_run && nrows > 0 ? 1 : 0);
 	else if (gs_order_verifies_keys(order) &&
-			 !(engine->stats.all_compared && first_tied(order) == 0))
+			 !(engine->stats.all_compared && gs_order_first_tied(order) == 0))
 		status = gs_verify_keys(engine, order->key, order->compare, &found);
 	if (!found.succeeded && engine->capabilities->can_compare &&
 		gs_engine_cpu_resort(engine, &gs_order_all_rows, order) == GS_STATUS_OK)

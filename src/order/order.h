@@ -20,11 +20,20 @@
 #ifndef GPUSORT_ORDER_H
 #define GPUSORT_ORDER_H
 
+#include "executor/tuptable.h"
+
 #include "engine/engine.h"
 #include "engine/run_merge.h"
 #include "key/key_encoder.h"
 #include "order/order_compare.h"
-#include "order/order_verify.h"
+
+typedef struct GsKeyVerification
+{
+	bool		succeeded;		/* no row sorts before its predecessor */
+	uint64		ncomparisons;	/* up to the first row that does */
+	uint64		us;				/* time that they took */
+	uint64		ncorrected;		/* orders that were wrong, and sorted again */
+} GsKeyVerification;
 
 /* Callers may read it. */
 typedef struct GsOrder
@@ -43,7 +52,18 @@ typedef struct GsOrder
 	GsKeyVerification verification;
 } GsOrder;
 
-/* For rows whose keys are equal, and for any rows; the argument is the order. */
+/* GsKeyFacts.first_tied of its keys. */
+static inline int
+gs_order_first_tied(const GsOrder *order)
+{
+	return gs_key_encoder_facts(order->key)->first_tied;
+}
+
+/*
+ * For rows whose keys are equal, and for any rows; the argument is the order.  A row is located by
+ * the Datum of the first column that is compared, which is 0 for NULL.  Comparators may raise
+ * errors.
+ */
 extern const GsRowCompare gs_order_tied_rows;
 extern const GsRowCompare gs_order_all_rows;
 
@@ -72,16 +92,11 @@ extern Size gs_order_compared_bytes(const GsOrder *order, Size memory_limit, dou
 /* Sorts an engine's rows: gs_engine_sort(), with so many bytes for copies of values. */
 extern GsStatus gs_order_sort(GsOrder *order, GsEngine *engine, Size compared_bytes);
 
-/*
- * The order in which runs are merged; or that of runs without keys, or with keys that do not count.
- */
+/* The order in which runs are merged; or runs without keys, or with keys that do not count. */
 extern GsMergeOrder gs_order_merged(GsOrder *order);
 extern GsMergeOrder gs_order_compared(GsOrder *order);
 
-/*
- * Has an engine, a device, left ties that comparisons have to order, or may it leave some when it
- * sorts?
- */
+/* Has a device left ties that comparisons have to order, or may it when it sorts? */
 extern bool gs_order_leaves_ties(const GsOrder *order, const GsEngine *engine);
 
 /* Are the keys approximate, and does the sort, not its caller, verify the order that they give? */
@@ -94,5 +109,32 @@ extern bool gs_order_verifies_keys(const GsOrder *order);
  * must.
  */
 extern GsStatus gs_order_verify(GsOrder *order, GsEngine *engine, bool extends_run);
+
+/* ------------------------------------------------------------ order_verify.c */
+
+/*
+ * Compares all neighbors of the rows that an engine has sorted.  Works in the current memory
+ * context; checks for interrupts.  OK or FAILED; comparators may raise errors.
+ */
+extern GsStatus gs_verify_keys(GsEngine *engine, const GsKeyEncoder *key,
+							   GsOrderCompare *compare, GsKeyVerification *verification);
+
+typedef struct GsOutputVerification GsOutputVerification;
+
+/*
+ * In the current memory context.  The columns and desc must live as long.  npresorted: columns by
+ * which the rows were in order before the sort, if those of several batches are returned; else 0.
+ */
+extern GsOutputVerification *gs_verify_output_begin(const GsSortColumn *columns, int ncolumns,
+													int npresorted, TupleDesc desc);
+
+/* The slot's row is returned next, forward: an ERROR if it sorts before the last one. */
+extern void gs_verify_output_row(GsOutputVerification *output, TupleTableSlot *slot);
+
+/* All rows were returned: an ERROR unless they are as many as were read. */
+extern void gs_verify_output_end(GsOutputVerification *output, uint64 nread);
+
+/* Forgets the last row: the next one is the first row, or follows a step back or a jump. */
+extern void gs_verify_output_restart(GsOutputVerification *output, bool at_first_row);
 
 #endif							/* GPUSORT_ORDER_H */

@@ -3,38 +3,28 @@
  * order_compare.c
  *	  Compares two stored rows by PostgreSQL's comparators.
  *
- * The result is that of a tuplesort, so it decides every order.  It does not use keys: there is a
- * SortSupport without abbreviation for each column.
+ * It does not use keys: there is a SortSupport without abbreviation for each column.
  *
- * A value that is compressed or out of line is fetched when a comparison reaches its column.  It
- * is kept as long as its row is one of the two rows, so a row that is compared with both its
- * neighbors fetches its values once; and so does a row in a merge, of which one is compared with
- * several rows of the other half.
+ * A value that is compressed or out of line is fetched when a comparison reaches its column, and
+ * kept as long as its row is one of the two rows.  So a row that is compared with both its
+ * neighbors, or in a merge with several rows of the other half, fetches its values once.
  *
- * An engine asks for the first value once for each row (gs_order_compare_locate()), because to
- * find it in a row costs about as much as a comparison of two numbers.
- *
- * A comparison function that is called through fmgr usually copies a value with a one-byte header
- * into memory of its own, which costs more than the comparison.  So while an engine sorts, such
- * values are copied once, and values that must be fetched are fetched once, as far as memory
- * permits (gs_order_compare_keep()).  So are short values of a fixed width that are passed by
- * reference: a sort of many rows compares them in any order, and in rows they are far from each
- * other.
- *
- * Comparators may raise errors and be canceled; all memory is in the context in which the
- * comparator was created.
+ * A comparison function that is called through fmgr usually copies a value with a one-byte header,
+ * which costs more than the comparison.  So while an engine sorts, such values are copied once, and
+ * values that must be fetched are fetched once, as far as memory permits (gs_order_compare_keep()).
+ * So are short values of a fixed width that are passed by reference: a sort of many rows compares
+ * them in any order, and in rows they are far from each other.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "key/key_deform.h"
+#include "key/key_distinct.h"
 #include "key/key_row.h"
 #include "key/key_sortsupport.h"
-#include "key/key_stored.h"
 #include "pg_compat.h"
-#include "order/order_compare.h"
-#include "order/order_guess.h"
+#include "order/order.h"
 
 #include "access/detoast.h"
 #include "access/nbtree.h"
@@ -94,7 +84,7 @@ struct GsOrderCompare
 	bool	   *variable;		/* values may have to be fetched */
 	FunctionCallInfo *calls;	/* of comparison functions; NULL: the comparator of a SortSupport */
 	TupleDesc	desc;
-	GsDeform   *deform;			/* NULL: a column occurs twice, use heap_getattr() */
+	GsDeform   *deform;			/* locates all columns */
 	GsDeform  **deform_column;	/* locates one column; NULL: not yet */
 	int			first;			/* column by which rows are located; -1: none yet */
 	FunctionCallInfo first_call;	/* of its comparison function, or NULL */
@@ -113,15 +103,6 @@ static inline Form_pg_attribute
 attribute_of(const GsOrderCompare *compare, int i)
 {
 	return TupleDescAttr(compare->desc, compare->columns[i].ssup_attno - 1);
-}
-
-static void
-init_row(RowColumns *row, int ncolumns)
-{
-	row->values = palloc(sizeof(Datum) * ncolumns);
-	row->nulls = palloc(sizeof(bool) * ncolumns);
-	row->context = NULL;
-	row->any_fetched = false;
 }
 
 /* Prepares to call the comparison function of a column.  NULL: its SortSupport has a comparator. */
@@ -168,8 +149,10 @@ gs_order_compare_create(const GsSortColumn *columns, int ncolumns, TupleDesc des
 	}
 	compare->deform = gs_deform_create(desc, attnos, ncolumns);
 	pfree(attnos);
-	init_row(&compare->before, ncolumns);
-	init_row(&compare->row, ncolumns);
+	compare->before.values = palloc(sizeof(Datum) * ncolumns);
+	compare->before.nulls = palloc(sizeof(bool) * ncolumns);
+	compare->row.values = palloc(sizeof(Datum) * ncolumns);
+	compare->row.nulls = palloc(sizeof(bool) * ncolumns);
 	compare->context = CurrentMemoryContext;
 	return compare;
 }
@@ -177,18 +160,10 @@ gs_order_compare_create(const GsSortColumn *columns, int ncolumns, TupleDesc des
 static void
 find_columns(const GsOrderCompare *compare, const void *row, RowColumns *found)
 {
-	HeapTupleData tuple;
-
 	if (found->any_fetched)
 		MemoryContextReset(found->context);
 	found->any_fetched = false;
-	if (compare->deform != NULL &&
-		gs_deform(compare->deform, gs_row_header(row), found->values, found->nulls))
-		return;
-	tuple = gs_row_tuple(row);
-	for (int i = 0; i < compare->ncolumns; i++)
-		found->values[i] = heap_getattr(&tuple, compare->columns[i].ssup_attno,
-										compare->desc, &found->nulls[i]);
+	gs_deform_any(compare->deform, gs_row_header(row), found->values, found->nulls);
 }
 
 /* Fetches a value into a context, which is created if necessary. */
@@ -442,30 +417,17 @@ kept_variable(GsOrderCompare *compare, Datum value)
 static inline Datum
 first_value(GsOrderCompare *compare, const void *row, int first, bool *is_null)
 {
-	HeapTupleData tuple = gs_row_tuple(row);
 	Datum		value;
 
 	if (first != compare->first)
 		set_first(compare, first);
-	if (!gs_deform(compare->deform_column[first], tuple.t_data, &value, is_null))
-		value = heap_getattr(&tuple, compare->columns[first].ssup_attno, compare->desc, is_null);
+	gs_deform_any(compare->deform_column[first], gs_row_header(row), &value, is_null);
 	return value;
 }
 
-uint64
-gs_order_compare_guess(GsOrderCompare *compare, const void *row, int first, int guess)
-{
-	bool		is_null;
-	const Datum value = first_value(compare, row, first, &is_null);
-	const SortSupport order = &compare->columns[first];
-
-	if (is_null)
-		return order->ssup_nulls_first ? 0 : PG_UINT64_MAX;
-	return gs_guess_code(TupleDescAttr(compare->desc, order->ssup_attno - 1), value, guess);
-}
-
-uint64
-gs_order_compare_locate(GsOrderCompare *compare, const void *row, int first)
+/* The value by which a row is located: of column `first`; 0: NULL. */
+static inline uint64
+locate(GsOrderCompare *compare, const void *row, int first)
 {
 	bool		is_null;
 	const Datum value = first_value(compare, row, first, &is_null);
@@ -485,10 +447,40 @@ gs_order_compare_locate(GsOrderCompare *compare, const void *row, int first)
 	return compare->variable[first] ? kept_variable(compare, value) : value;
 }
 
-bool
-gs_order_compare_has_addresses(const GsOrderCompare *compare)
+static uint64
+locate_first(void *arg, const void *row)
 {
+	return locate(((const GsOrder *) arg)->compare, row, 0);
+}
+
+static uint64
+locate_tied(void *arg, const void *row)
+{
+	const GsOrder *order = arg;
+
+	return locate(order->compare, row, gs_order_first_tied(order));
+}
+
+static bool
+are_addresses(void *arg)
+{
+	const GsOrderCompare *compare = ((const GsOrder *) arg)->compare;
+
 	return !attribute_of(compare, compare->first)->attbyval;
+}
+
+static uint64
+guess_tied(void *arg, const void *row, int guess)
+{
+	const GsOrder *order = arg;
+	const int	first = gs_order_first_tied(order);
+	bool		is_null;
+	const Datum value = first_value(order->compare, row, first, &is_null);
+	const SortSupport column = &order->compare->columns[first];
+
+	if (is_null)
+		return column->ssup_nulls_first ? 0 : PG_UINT64_MAX;
+	return gs_guess_code(attribute_of(order->compare, first), value, guess);
 }
 
 /* The value of a row, fetched; that of the other row stays. */
@@ -552,9 +544,10 @@ is_one_fetched(const GsOrderCompare *compare, Datum a, Datum b)
  * A merge sort of a million rows comes here 19 million times, so what is usual is little more than
  * the call.
  */
-int
-gs_order_compare_values(GsOrderCompare *compare, uint64 a, uint64 b)
+static int
+compare_values(void *arg, uint64 a, uint64 b)
 {
+	GsOrderCompare *compare = ((const GsOrder *) arg)->compare;
 	const FunctionCallInfo call = compare->first_call;
 	int			order;
 
@@ -571,9 +564,10 @@ gs_order_compare_values(GsOrderCompare *compare, uint64 a, uint64 b)
 	return order;
 }
 
-int
-gs_order_compare_located(GsOrderCompare *compare, GsLocatedRow a, GsLocatedRow b)
+static int
+compare_rows(void *arg, GsLocatedRow a, GsLocatedRow b)
 {
+	GsOrderCompare *compare = ((const GsOrder *) arg)->compare;
 	const bool	first_decides = a.value == 0 || b.value == 0;
 	const int	first = compare->first + (first_decides ? 0 : 1);
 
@@ -633,9 +627,19 @@ gs_order_compare_hash(GsOrderCompare *compare, const void *row, int first, int e
 	return hash;
 }
 
-bool
-gs_order_compare_are_same(GsOrderCompare *compare, const void *a, const void *b, int first)
+static uint32
+hash_tied(void *arg, const void *row)
 {
+	const GsOrder *order = arg;
+
+	return gs_order_compare_hash(order->compare, row, gs_order_first_tied(order), order->ncolumns);
+}
+
+static bool
+are_same_tied(void *arg, const void *a, const void *b)
+{
+	const int	first = gs_order_first_tied(arg);
+	GsOrderCompare *compare = ((const GsOrder *) arg)->compare;
 	RowColumns *before = &compare->before;
 	RowColumns *found = &compare->row;
 
@@ -652,6 +656,20 @@ gs_order_compare_are_same(GsOrderCompare *compare, const void *a, const void *b,
 	}
 	return true;
 }
+
+const GsRowCompare gs_order_tied_rows =
+{
+	locate_tied, compare_values, are_addresses, compare_rows, hash_tied, are_same_tied, GS_GUESSES,
+		guess_tied
+};
+
+const GsRowCompare gs_order_all_rows =
+{
+	.locate = locate_first,
+	.compare_values = compare_values,
+	.are_addresses = are_addresses,
+	.compare_rows = compare_rows
+};
 
 /* ------------------------------------------------------------------ sequences */
 

@@ -46,29 +46,8 @@ gs_have_same_bytes(Datum a, Datum b)
 extern GsOrderCompare *gs_order_compare_create(const GsSortColumn *columns, int ncolumns,
 											   TupleDesc desc);
 
-/*
- * For an engine (GsRowCompare): rows whose columns before `first` are equal.  A row is
- * located by the Datum of that column, which is 0 for NULL.  A row that takes the place of
- * another one has to be located before it is compared; and all rows, if `first` changes.
- * Comparators may raise errors.
- */
-extern uint64 gs_order_compare_locate(GsOrderCompare *compare, const void *row, int first);
-extern int	gs_order_compare_values(GsOrderCompare *compare, uint64 a, uint64 b);
-extern int	gs_order_compare_located(GsOrderCompare *compare, GsLocatedRow a, GsLocatedRow b);
-
 /* A hash of the sort columns from `first` to before `end`, as they are stored. */
 extern uint32 gs_order_compare_hash(GsOrderCompare *compare, const void *row, int first, int end);
-
-/* Are the sort columns from `first` on stored alike in two rows? */
-extern bool gs_order_compare_are_same(GsOrderCompare *compare, const void *a, const void *b,
-									  int first);
-
-/* Are these values addresses?  A row must have been located. */
-extern bool gs_order_compare_has_addresses(const GsOrderCompare *compare);
-
-/* The code of that column of a row by a guess (order_guess.h). */
-extern uint64 gs_order_compare_guess(GsOrderCompare *compare, const void *row, int first,
-									 int guess);
 
 /* Where comparators run.  Comparisons take less if it is the current context. */
 extern MemoryContext gs_order_compare_context(const GsOrderCompare *compare);
@@ -81,8 +60,8 @@ extern double gs_order_compare_copies_share(const GsOrderCompare *compare, int f
 											double row_bytes);
 
 /*
- * From now on, gs_order_compare_locate() copies such values, and fetches those that comparisons
- * would, into at most `nbytes` bytes; they are valid until the next call of this function.  0: no
+ * From now on, locating a row copies such values, and fetches those that comparisons would, into at
+ * most `nbytes` bytes; they are valid until the next call of this function.  0: no
  * longer.  Returns how many bytes the copies took until now.
  */
 extern Size gs_order_compare_keep(GsOrderCompare *compare, Size nbytes);
@@ -100,5 +79,16 @@ extern int	gs_order_compare_next(GsOrderCompare *compare, const void *row);
 
 /* The column that decided the last comparison. */
 extern int	gs_order_compare_decisive(const GsOrderCompare *compare);
+
+/* ------------------------------------------------------------- order_guess.c */
+
+/* The number of guesses, of any type. */
+#define GS_GUESSES	18
+
+/*
+ * The code of a value, not NULL, of a column, by a guess from 0 to GS_GUESSES - 1.  Equal bytes
+ * have equal codes.  A value that is compressed or out of line is fetched in part; may ereport.
+ */
+extern uint64 gs_guess_code(Form_pg_attribute column, Datum value, int guess);
 
 #endif							/* GPUSORT_ORDER_COMPARE_H */

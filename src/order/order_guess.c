@@ -5,16 +5,15 @@
  *
  * Most types of extensions and users are like a built-in one, or begin with a number that decides
  * most comparisons.  So a guess takes the first bytes of a value for a number, or for bytes to
- * compare one by one, ascending or descending.  Only an engine knows whether a guess is right,
- * because it asks the comparison function (engine/guess_sort.c).
+ * compare one by one, ascending or descending.  engine/guess_sort.c finds out whether it is right.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "common/key_codec.h"
-#include "key/key_stored.h"
-#include "order/order_guess.h"
+#include "key/key_distinct.h"
+#include "order/order_compare.h"
 
 #include "access/tupmacs.h"
 #include "fmgr.h"

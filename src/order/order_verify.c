@@ -6,11 +6,7 @@
  *
  * sort/README.md has the reasons.  What the verification of the output finds is a bug of gpusort,
  * and an ERROR; or, if rows arrived ordered by the first columns, an index that is not in order;
- * or, as a WARNING for each sort, that ICU contradicts itself.  Only steps forward are verified,
- * after a step back or a jump from the new position on.
- *
- * Where keys are the abbreviated keys of a type, these are compared first, and only the rows that
- * they do not decide.
+ * or, as a WARNING for each sort, that ICU contradicts itself.
  *
  * Rows of an engine are valid until the next call, so those that are compared with later ones are
  * copied.
@@ -20,8 +16,7 @@
 #include "postgres.h"
 
 #include "key/key_row.h"
-#include "order/order_compare.h"
-#include "order/order_verify.h"
+#include "order/order.h"
 
 #include "executor/tuptable.h"
 #include "miscadmin.h"
@@ -35,10 +30,7 @@
 /* Rows fetched at a time: as many as sort_output.c does, for which engines are tuned. */
 #define WINDOW	8
 
-/*
- * Compares the rows of a window with each other, and the first of them with `last`, if there is
- * one.
- */
+/* Compares the rows of a window with each other, and the first with `last`, if there is one. */
 static bool
 verify_window(GsOrderCompare *compare, const void **rows, size_t nrows, GsRowCopy *last,
 			  GsKeyVerification *verification)
@@ -115,8 +107,9 @@ gs_verify_keys(GsEngine *engine, const GsKeyEncoder *key, GsOrderCompare *compar
 	instr_time	start;
 	instr_time	end;
 
-	memset(verification, 0, sizeof(*verification));
-	verification->succeeded = true;
+	*verification = (GsKeyVerification) {
+		.succeeded = true
+	};
 	INSTR_TIME_SET_CURRENT(start);
 	status = gs_key_encoder_can_prove_order(key) ?
 		verify_by_records(engine, key, compare, verification) :

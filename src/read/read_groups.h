@@ -15,7 +15,7 @@
 #include "nodes/execnodes.h"
 
 #include "key/key_columns.h"
-#include "order/order_verify.h"
+#include "order/order.h"
 #include "share/share_state.h"
 
 typedef struct GsSortGroups

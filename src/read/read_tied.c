@@ -26,7 +26,7 @@
 
 #include "common/key_compare.h"
 #include "key/key_row.h"
-#include "key/key_stored.h"
+#include "key/key_distinct.h"
 #include "read/read_tied.h"
 #include "store/store_topn.h"
 

@@ -18,9 +18,9 @@
  */
 #include "postgres.h"
 
+#include "key/key_distinct.h"
 #include "key/key_row.h"
 #include "key/key_sortsupport.h"
-#include "key/key_stored.h"
 #include "store/store_fetch.h"
 #include "store/store_few.h"
 
