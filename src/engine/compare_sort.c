@@ -10,8 +10,7 @@
  * they are not in it.
  *
  * What the driver locates in a row moves along with its word, as datum1 does in
- * PostgreSQL's SortTuple: a comparison of values that are passed by value reads no
- * row, and the others are prefetched.
+ * PostgreSQL's SortTuple.
  *
  * A comparison function of a user can contradict itself.  Then the order is not
  * defined, but each row is returned once: the bounds of all loops are numbers of
@@ -174,7 +173,7 @@ typedef struct Merge
 	Row		   *to;
 } Merge;
 
-/* Takes the first n rows of the left half; or of the right one. */
+/* Take the first n rows of a half. */
 static inline void
 take_left(Merge *merge, size_t n)
 {
@@ -231,8 +230,7 @@ are_few_in_a_row(uint64_t halves)
  */
 static inline __attribute__((always_inline)) void
 merge_halves(const GsWordSortState *state, Merge *merge, const Row *left_limit,
-			 const Row *right_limit,
-			 bool prefetches)
+			 const Row *right_limit, bool prefetches)
 {
 	uint64_t	halves = 1;		/* of the rows taken: 1 for the right one */
 
@@ -260,11 +258,7 @@ merge_halves(const GsWordSortState *state, Merge *merge, const Row *left_limit,
 	}
 }
 
-/*
- * Are values at addresses, and those of n rows not in the processor's cache?  Numbers must not be
- * prefetched as if they were addresses: the processor looks each of them up in the page tables,
- * which took a fifth of an ORDER BY of 1 M rows.
- */
+/* Are values at addresses, and those of n rows not in the processor's cache? */
 static bool
 are_far(const GsWordSortState *state, size_t n)
 {
@@ -391,7 +385,8 @@ find_distinct(const GsWordSortState *state, DistinctRows *distinct, uint64_t wor
 	distinct->slots[slot] = distinct->count + 1;
 	distinct->hashes[distinct->count] = hash;
 	distinct->words[distinct->count] =
-		(uint64_t) distinct->count << state->number_bits | (word & state->number_mask);
+		(uint64_t) distinct->count << state->number_bits |
+		(word & state->sort->numbering.number_mask);
 	return distinct->count++;
 }
 
@@ -529,7 +524,6 @@ gs_word_sort_by_comparison(GsWordSort *sort)
 	{
 		state->sort = sort;
 		state->number_bits = sort->numbering.number_bits;
-		state->number_mask = (UINT64_C(1) << sort->numbering.number_bits) - 1;
 		state->words = sort->words;
 		state->scratch = scratch;
 		gs_compare_sort(state, 0, sort->nrows);

@@ -6,7 +6,7 @@
  * Most types of extensions and users are like a built-in one, or begin with a number that decides
  * most comparisons.  So a guess takes the first bytes of a value for a number, or for bytes to
  * compare one by one, ascending or descending.  Only an engine knows whether a guess is right,
- * because it asks the comparison function (engine/guess_sort.c).
+ * because it asks the comparison function (engine/tie_sort.c).
  *
  *-------------------------------------------------------------------------
  */
