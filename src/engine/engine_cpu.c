@@ -742,11 +742,6 @@ static const GsEngineOps cpu_ops = {
 	.close = cpu_close
 };
 
-const GsEngineCapabilities gs_engine_cpu_capabilities = {
-	.can_compare = true,
-	.can_prune = true
-};
-
 /* The size of the first batch. */
 static size_t
 first_batch_bytes(const GsEngineRequest *request)
@@ -767,7 +762,6 @@ gs_engine_cpu_open(const GsEngineRequest *request)
 		return NULL;
 	memset(engine, 0, sizeof(CpuEngine));
 	engine->base.ops = &cpu_ops;
-	engine->base.capabilities = &gs_engine_cpu_capabilities;
 	engine->base.request = *request;
 	engine->base.stats.engine = "cpu";
 	engine->batches = engine->first_batches;

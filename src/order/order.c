@@ -224,7 +224,7 @@ gs_order_merged(GsOrder *order)
 bool
 gs_order_leaves_ties(const GsOrder *order, const GsEngine *engine)
 {
-	return engine->capabilities->on_device && first_tied(order) >= 0 && !engine->stats.all_differ;
+	return engine->on_device && first_tied(order) >= 0 && !engine->stats.all_differ;
 }
 
 bool
@@ -255,7 +255,7 @@ gs_order_verify(GsOrder *order, GsEngine *engine, bool extends_run)
 	else if (gs_order_verifies_keys(order) &&
 			 !(engine->stats.all_compared && first_tied(order) == 0))
 		status = gs_verify_keys(engine, order->key, order->compare, &found);
-	if (!found.succeeded && engine->capabilities->can_compare &&
+	if (!found.succeeded && !engine->on_device &&
 		gs_engine_cpu_resort(engine, &gs_order_all_rows, order) == GS_STATUS_OK)
 	{
 		found.succeeded = true;

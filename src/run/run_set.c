@@ -247,7 +247,7 @@ gs_run_set_begin_run(GsRunSet *set, const GsEngine *engine)
 	MemoryContext old = MemoryContextSwitchTo(set->context);
 
 	begin_next_run(set);
-	if (engine->capabilities->on_device)
+	if (engine->on_device)
 	{
 		if (set->stats.device_runs++ == 0)
 			set->stats.device = pstrdup(engine->stats.device);

@@ -124,8 +124,7 @@ store_row(GsSortState *state, TupleTableSlot *slot)
 		if (!gs_key_record_read(store->order.key, slot, &source, &extra_bytes, &why_not))
 			return why_not;
 		if (gs_key_encoder_facts(store->order.key)->first_tied >= 0 &&
-			store->engine->request.compare == NULL &&
-			store->engine->capabilities->can_compare)
+			store->engine->request.compare == NULL && !store->engine->on_device)
 			gs_store_compare_ties(store);
 	}
 	row_bytes = source.nbytes + extra_bytes;

@@ -118,7 +118,7 @@ gs_sort_wants_other_keys(GsSortState *state, bool all_read)
 	Size		nbytes;
 	bool		crowded;
 
-	if (store->phase != GS_SORT_ENGINE || store->engine->capabilities->on_device ||
+	if (store->phase != GS_SORT_ENGINE || store->engine->on_device ||
 		store->runs != NULL || store->top.dropped > 0)
 		return false;
 	if (groups != NULL)
