@@ -4,7 +4,7 @@
  *	  What decides the order of rows: keys, comparisons, or both.
  *
  * An engine sorts by keys, and by gs_order_tied_rows where these are equal.  Runs are merged
- * in the same way; by approximate keys a block ahead, whose order is verified (run/run_block.h),
+ * in the same way; by approximate keys a block ahead, whose order is verified (run/run_block.c),
  * unless the caller verifies it.  If some run has no keys, only comparisons decide.
  *
  *-------------------------------------------------------------------------

@@ -13,21 +13,16 @@
  * Memory limits the number of buffers.  If there are more runs, some are merged to one first:
  * adjacent ones, so that rows with equal keys stay in input order; those with the fewest bytes in
  * total; and just so many that each later merge has as many runs as there are buffers (Knuth,
- * TAOCP vol. 3, 5.4.9).  So rows are moved again only if necessary.
+ * TAOCP vol. 3, 5.4.9).
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "run/run_range.h"
-#include "run/run_set.h"
 #include "run/run_set_state.h"
 
 #include "miscadmin.h"
 #include "utils/memutils.h"
-
-/* Rows fetched from an engine at a time. */
-#define WINDOW			64
 
 /* The bytes of a buffer, depending on memory. */
 #define LEAST_READ_BYTES	((Size) 4 << 10)
@@ -60,7 +55,7 @@ gs_run_set_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
 	set->layout = order->layout;
 	set->context = CurrentMemoryContext;
 	set->memory_limit = memory_limit;
-	set->store = gs_run_store_create(gs_run_set_writer_bytes(memory_limit), where);
+	set->store = gs_run_store_open(gs_run_set_writer_bytes(memory_limit), where, false);
 	set->runs_allocated = 16;
 	set->runs = palloc(sizeof(SetRun) * set->runs_allocated);
 	/* the driver's encoder has counted the rows already, and may be in use for another row */
@@ -149,7 +144,8 @@ read_bytes(const GsRunSet *set, int nsources)
 static void
 begin_run(GsRunSet *set, GsRunWriter *writer)
 {
-	gs_run_writer_begin(writer, set->store, palloc(set->store->extent_bytes));
+	gs_run_writer_begin(writer, set->store,
+						MemoryContextAlloc(set->context, set->store->extent_bytes));
 }
 
 static GsRun
@@ -208,14 +204,14 @@ write_row(GsRunSet *set, const void *row)
 static GsStatus
 write_rows(GsRunSet *set, GsEngine *engine)
 {
-	const void *rows[WINDOW];
+	const void *rows[GS_ENGINE_WINDOW];
 	uint64		position = 0;
 	size_t		fetched;
 	GsStatus	status;
 
 	for (;;)
 	{
-		status = gs_engine_fetch(engine, position, WINDOW, rows, &fetched);
+		status = gs_engine_fetch(engine, position, GS_ENGINE_WINDOW, rows, &fetched);
 		if (status != GS_STATUS_OK || fetched == 0)
 			break;
 		CHECK_FOR_INTERRUPTS();
@@ -230,42 +226,30 @@ write_rows(GsRunSet *set, GsEngine *engine)
 GsStatus
 gs_run_set_write_run(GsRunSet *set, GsEngine *engine, bool lengthen)
 {
-	MemoryContext old;
-	GsStatus	status;
-
 	if (!(lengthen && set->writing))
 		gs_run_set_begin_run(set, engine);
-	old = MemoryContextSwitchTo(set->context);
-	status = write_rows(set, engine);
-	MemoryContextSwitchTo(old);
-	return status;
+	return write_rows(set, engine);
 }
 
 void
 gs_run_set_begin_run(GsRunSet *set, const GsEngine *engine)
 {
-	MemoryContext old = MemoryContextSwitchTo(set->context);
-
 	begin_next_run(set);
 	if (engine->on_device)
 	{
 		if (set->stats.device_runs++ == 0)
-			set->stats.device = pstrdup(engine->stats.device);
+			set->stats.device = MemoryContextStrdup(set->context, engine->stats.device);
 		set->stats.devices |= engine->stats.devices;
 	}
-	MemoryContextSwitchTo(old);
 }
 
 void
 gs_run_set_write_tuple(GsRunSet *set, MinimalTuple row)
 {
-	MemoryContext old = MemoryContextSwitchTo(set->context);
-
 	if (!set->writing)
 		begin_next_run(set);
 	write_row(set, row);
 	set->stats.nrows++;
-	MemoryContextSwitchTo(old);
 }
 
 /* ------------------------------------------------------------------- merges */
@@ -323,13 +307,19 @@ read_source(GsRunSet *set, uint32 source)
 	return returned != NULL ? returned : gs_run_set_read(set, &set->readers[source]);
 }
 
-/* The record of the next row of the merge, followed by the row. */
+/*
+ * The record of the next row of the merge, followed by the row; by keys that are only approximate,
+ * as long as they prove right.
+ */
 static const uint64 *
-next_merged(GsRunSet *set)
+next_record(GsRunSet *set)
 {
 	GsRunMerge *merge = &set->merge;
-	const uint64 *record = gs_run_merge_record(merge);
+	const uint64 *record;
 
+	if (set->block != NULL && gs_run_block_next(set, &record))
+		return record;
+	record = gs_run_merge_record(merge);
 	/* the previous row had to stay in place until now */
 	if (set->begun && record != NULL)
 	{
@@ -338,24 +328,6 @@ next_merged(GsRunSet *set)
 	}
 	set->begun = true;
 	return record;
-}
-
-/*
- * The record of the next row of the merge, followed by the row; by keys that are only approximate,
- * as long as they prove right.
- */
-static const uint64 *
-next_record(GsRunSet *set)
-{
-	const uint64 *record;
-
-	if (set->block != NULL && !gs_run_block_failed(set->block))
-	{
-		record = gs_run_block_next(set);
-		if (!gs_run_block_failed(set->block))
-			return record;
-	}
-	return next_merged(set);
 }
 
 const void *
@@ -545,7 +517,7 @@ void
 gs_run_set_adopt(GsRunSet *set, const GsSharedRuns *shared, const GsRunPlace *where)
 {
 	MemoryContext old = MemoryContextSwitchTo(set->context);
-	GsRunStore *store = gs_run_store_open(shared->extent_bytes, where);
+	GsRunStore *store = gs_run_store_open(shared->extent_bytes, where, true);
 
 	end_last_run(set);
 	for (int i = 0; i < shared->nruns; i++)
@@ -561,19 +533,18 @@ void
 gs_run_set_adopt_stream(GsRunSet *set, const GsSharedRows *rows, GsRunStream *stream,
 						dsa_area *memory)
 {
-	MemoryContext old = MemoryContextSwitchTo(set->context);
-	RunStream  *from;
-
 	end_last_run(set);
 	set->stats.nrows += rows->nrows;
 	if (stream != NULL)
 	{
-		from = palloc(sizeof(RunStream));
-		gs_run_stream_begin_read(&from->reader, stream, memory);
-		from->words_bytes = sizeof(uint64) * rows->layout.nwords;
+		RunStream  *from = MemoryContextAlloc(set->context, sizeof(RunStream));
+
+		*from = (RunStream) {
+			.reader = {.stream = stream,.memory = memory},
+			.words_bytes = sizeof(uint64) * rows->layout.nwords
+		};
 		add_run(set, &(SetRun) {.stream = from});
 	}
-	MemoryContextSwitchTo(old);
 }
 
 /* Sends rows that are all in the engine, directly from there. */
@@ -608,9 +579,8 @@ send_merged(GsRunSet *set, GsStreamWriter *writer)
 void
 gs_run_set_send(GsRunSet *set, GsRunStream *stream, dsa_area *memory)
 {
-	GsStreamWriter writer;
+	GsStreamWriter writer = {.stream = stream,.memory = memory};
 
-	gs_run_stream_begin_write(&writer, stream, memory);
 	if (set->readers == NULL)
 		send_engine(set, &writer);
 	else
@@ -621,14 +591,11 @@ gs_run_set_send(GsRunSet *set, GsRunStream *stream, dsa_area *memory)
 void
 gs_run_set_add_engine(GsRunSet *set, GsEngine *engine)
 {
-	MemoryContext old = MemoryContextSwitchTo(set->context);
-
 	end_last_run(set);
 	set->in_engine = (EngineReader) {.engine = engine};
 	add_run(set, &(SetRun) {0});
 	set->stats.nruns++;
 	set->stats.nrows += engine->stats.nrows;
-	MemoryContextSwitchTo(old);
 }
 
 bool
