@@ -19,7 +19,6 @@
 #include "guc.h"
 #include "key/key_row.h"
 #include "read/read_seqscan.h"
-#include "read/read_statistics.h"
 #include "read/read_tied.h"
 #include "sort/sort.h"
 #include "sort/sort_keys.h"
@@ -305,8 +304,7 @@ nkeyed_columns(const GsSortState *state)
 	if (participants->role == GS_ROLE_SERIAL && participants->of_streams == GS_ROLE_SERIAL &&
 		gs_store_device_is_likely(&state->store))
 		return !gs_store_returns_in_turn(&state->store) ? spec->ncolumns :
-			gs_statistics_keyed_on_device(spec->child, spec->columns, spec->ncolumns, spec->desc,
-										  false);
+			gs_tied_keyed_on_device(spec->child, spec->columns, spec->ncolumns, spec->desc, false);
 	if (participants->shared != NULL)
 		return gs_shared_nkeyed(participants->shared);
 	return spec->groups != NULL ? spec->groups->nkeyed : 0;

@@ -29,7 +29,6 @@
  */
 #include "postgres.h"
 
-#include "read/read_statistics.h"
 #include "read/read_tied.h"
 #include "sort/sort_keys.h"
 #include "store/store_device.h"
@@ -76,7 +75,7 @@ gs_sort_few_want_other_keys(const GsSortState *state)
 	column = tied_column(state);
 	return gs_tied_few_want_keys(&column, store->few, store->order.compare, first_tied,
 								 expected_rows(state),
-								 gs_statistics_rows_of_key(spec->child, spec->columns, first_tied));
+								 gs_tied_rows_of_key(spec->child, spec->columns, first_tied));
 }
 
 /* Do so many rows tie that the column by which these would be compared should be keyed, too? */
