@@ -358,8 +358,8 @@ gs_engine_fetch(GsEngine *engine, uint64_t position, size_t nrows, const void **
 }
 
 /*
- * Like gs_engine_fetch(), but also sets records[] to the records of the rows, which are
- * NULL if the engine no longer has them.
+ * Like gs_engine_fetch(), but also sets records[], unless it is NULL, to the records of the rows,
+ * which are NULL if the engine no longer has them.
  */
 static inline GsStatus
 gs_engine_fetch_records(GsEngine *engine, uint64_t position, size_t nrows,

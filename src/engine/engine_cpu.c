@@ -14,8 +14,8 @@
  * the rows elsewhere.
  *
  * Only the first batch may be larger: if few rows are expected, it has space for all of them.
- * Page faults take up to half of the time of a small sort, and how much memory malloc() keeps for
- * the next one depends on the largest block that was freed.
+ * Page faults take up to half of the time of a small sort, and malloc() keeps the memory of a sort
+ * for the next one if it is less than twice the largest block that was freed.
  *
  * The memory limit covers batches as allocated, and the two words that each row needs to be
  * sorted.  So an engine that is full can still sort what it has.  The memory that is reported as
@@ -38,10 +38,8 @@
 
 /*
  * The first batch has space for all rows that are expected, if they take no more than this, and at
- * most so many quarters of the limit: malloc() keeps the memory of a sort if it is less than twice
- * this batch.  10,000 whole rows of 200 bytes by four keys, work_mem = 4MB, PostgreSQL's sort and
- * gpusort's by turns in one session: of 24 ratios 5 are below 0.95 with two quarters, and 2 with
- * three (AMD EPYC, busy, PostgreSQL 15.20, 2026-11-24).
+ * most so many quarters of the limit.  10,000 whole rows of 200 bytes, 4 MB, by turns with
+ * PostgreSQL: of 24 ratios 5 are below 0.95 with two quarters, 2 with three (AMD EPYC, 2026-11-24).
  */
 #define MAX_FIRST_BYTES		((size_t) 4 << 20)
 #define FIRST_QUARTERS		3
@@ -49,8 +47,7 @@
 #define PREFETCH_ROWS		32	/* how far ahead rows are prefetched */
 #define PREFETCH_RECORDS	16	/* how far ahead records are prefetched, if they are returned */
 #define CACHE_LINE			64
-#define PREFETCH_BYTES		192 /* of a row, at most; hardware prefetches the
-								 * rest */
+#define PREFETCH_BYTES		192 /* of a row, at most; hardware prefetches the rest */
 
 /* Rows between two interrupt checks. */
 #define CHECK_EVERY			((size_t) 1 << 12)
@@ -228,18 +225,23 @@ empty_batches(CpuEngine *engine, size_t first)
 	engine->nbatches = first;
 }
 
+/* Frees the block of a batch, unless next_batch() has. */
+static void
+free_block(const CpuEngine *engine, GsBatch *batch)
+{
+	const GsRuntime *runtime = &engine->base.request.runtime;
+
+	if (batch->base != NULL)
+		runtime->release(runtime->arg, batch->base, block_bytes(batch));
+	batch->base = NULL;
+}
+
 /* Frees the blocks that no batch uses. */
 static void
 free_kept_blocks(CpuEngine *engine)
 {
-	const GsRuntime *runtime = &engine->base.request.runtime;
-
 	while (engine->nblocks > engine->nbatches)
-	{
-		GsBatch    *batch = &engine->batches[--engine->nblocks];
-
-		runtime->release(runtime->arg, batch->base, block_bytes(batch));
-	}
+		free_block(engine, &engine->batches[--engine->nblocks]);
 }
 
 /*
@@ -692,13 +694,7 @@ cpu_next_batch(GsEngine *base, const GsBatch **batch)
 	if (engine->words != NULL)
 		return GS_STATUS_OK;	/* sorted: no row was left out */
 	if (engine->input_returned > 0)
-	{
-		GsBatch    *last = &engine->batches[engine->input_returned - 1];
-
-		if (last->base != NULL)
-			base->request.runtime.release(base->request.runtime.arg, last->base, block_bytes(last));
-		last->base = NULL;
-	}
+		free_block(engine, &engine->batches[engine->input_returned - 1]);
 	if (engine->input_returned < engine->nbatches)
 		*batch = &engine->batches[engine->input_returned++];
 	return GS_STATUS_OK;
@@ -720,12 +716,7 @@ cpu_close(GsEngine *base)
 	GsRuntime	runtime = base->request.runtime;
 
 	for (size_t i = 0; i < engine->nblocks; i++)
-	{
-		GsBatch    *batch = &engine->batches[i];
-
-		if (batch->base != NULL)	/* next_batch() frees some */
-			runtime.release(runtime.arg, batch->base, block_bytes(batch));
-	}
+		free_block(engine, &engine->batches[i]);
 	if (engine->batches != engine->first_batches)
 		runtime.release(runtime.arg, engine->batches, engine->batches_allocated * sizeof(GsBatch));
 	if (engine->words != NULL)

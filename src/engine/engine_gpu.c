@@ -485,19 +485,10 @@ static const GsEngineOps gpu_ops = {
 	.close = gpu_close
 };
 
-/* There is no job, or none to join.  REFUSED: the link can be used again. */
-static GsStatus
-handle_refusal(GpuEngine *engine, const GsFailed *failed)
-{
-	if (failed->failure != GS_FAILED_JOB && failed->failure != GS_FAILED_MEMORY)
-		return gs_gpu_fail(engine, failed->text);
-	engine->base.stats.full = gs_gpu_save_text(engine, failed->text);
-	return GS_STATUS_REFUSED;
-}
-
 /*
  * Waits for JOB_READY.  Messages of the previous job, about its buffers, may still
- * arrive and are ignored.
+ * arrive and are ignored.  REFUSED: there is no job, or none to join, and the link can be used
+ * again.
  */
 static GsStatus
 wait_until_ready(GpuEngine *engine, int timeout_ms)
@@ -513,23 +504,33 @@ wait_until_ready(GpuEngine *engine, int timeout_ms)
 		if (message.message.type == GS_MESSAGE_FAILED)
 		{
 			message.failed.text[sizeof(message.failed.text) - 1] = '\0';
-			return handle_refusal(engine, &message.failed);
+			if (message.failed.failure != GS_FAILED_JOB &&
+				message.failed.failure != GS_FAILED_MEMORY)
+				return gs_gpu_fail(engine, message.failed.text);
+			engine->base.stats.full = gs_gpu_save_text(engine, message.failed.text);
+			return GS_STATUS_REFUSED;
 		}
 	} while (message.message.type != GS_MESSAGE_JOB_READY);
 	engine->token = message.job_ready.token;
 	return GS_STATUS_OK;
 }
 
-/* Allocates an engine, which has no job yet.  NULL: out of memory; releases the link. */
-static GpuEngine *
-new_engine(const GsEngineRequest *request, GsEngineLink *link)
+/*
+ * Opens an engine by a message that asks for a job, whose answer may take so long.  OOM: *result is
+ * NULL, and the link is released.
+ */
+static GsStatus
+open_engine(const GsEngineRequest *request, GsEngineLink *link, GsMessage *message,
+			GsMessageType type, size_t nbytes, int timeout_ms, GsEngine **result)
 {
 	GpuEngine  *engine = request->runtime.allocate(request->runtime.arg, sizeof(GpuEngine));
+	GsStatus	status;
 
+	*result = (GsEngine *) engine;
 	if (engine == NULL)
 	{
 		link->release(link, true);
-		return NULL;
+		return GS_STATUS_OOM;
 	}
 	memset(engine, 0, sizeof(*engine));
 	engine->base.ops = &gpu_ops;
@@ -542,20 +543,6 @@ new_engine(const GsEngineRequest *request, GsEngineLink *link)
 	engine->link = link;
 	engine->record_bytes = gs_record_bytes(request->layout);
 	engine->free_buffers = UINT64_MAX >> (64 - link->nbuffers);
-	return engine;
-}
-
-/* Opens an engine by a message that asks for a job, whose answer may take so long. */
-static GsStatus
-open_engine(const GsEngineRequest *request, GsEngineLink *link, GsMessage *message,
-			GsMessageType type, size_t nbytes, int timeout_ms, GsEngine **result)
-{
-	GpuEngine  *engine = new_engine(request, link);
-	GsStatus	status;
-
-	*result = engine == NULL ? NULL : &engine->base;
-	if (engine == NULL)
-		return GS_STATUS_OOM;
 	status = gs_gpu_send(engine, message, type, nbytes);
 	return status == GS_STATUS_OK ? wait_until_ready(engine, timeout_ms) : status;
 }

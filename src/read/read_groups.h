@@ -58,8 +58,7 @@ typedef struct GsSortGroups
  * the first npresorted columns.  memory_rows: estimated rows for which a sort has memory.
  */
 extern GsSortGroups *gs_sort_groups_create(PlanState *child, const GsSortColumn *columns,
-										   int npresorted,
-										   double memory_rows);
+										   int npresorted, double memory_rows);
 
 /* Begins the next batch. */
 extern void gs_sort_groups_begin(GsSortGroups *groups);

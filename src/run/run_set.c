@@ -33,10 +33,9 @@
 #define MOST_WRITE_BYTES	((Size) 256 << 10)
 
 /*
- * The longest approximate keys by which runs are merged: to make longer ones again costs more
- * than the comparisons that they save.  ORDER BY a text in en_US.UTF-8 and an integer, merged by
- * comparisons and by keys: texts of 65 bytes 660 and 540 ms, of 98 bytes 560 and 560 ms, of
- * 329 bytes 840 and 1,015 ms (work_mem = 4MB; AMD EPYC, busy, PostgreSQL 15.20, 2026-11-24).
+ * The longest approximate keys by which runs are merged.  ORDER BY a text in en_US.UTF-8 and an
+ * integer, merged by comparisons and by keys: texts of 65 bytes 660 and 540 ms, of 98 bytes 560 and
+ * 560 ms, of 329 bytes 840 and 1,015 ms (4 MB; AMD EPYC, PostgreSQL 15.20, 2026-11-24).
  */
 #define MOST_APPROXIMATE_BYTES	((Size) 100)
 
@@ -482,13 +481,6 @@ gs_run_set_begin_range(GsRunSet *set, Size memory_limit, int range, int nranges,
 
 /* ------------------------------------------------- runs of several processes */
 
-/* How many runs can be shared without a merge. */
-static int
-most_shared(const GsRunSet *set)
-{
-	return Min(most_sources(set, false), GS_MAX_SHARED_RUNS);
-}
-
 void
 gs_run_set_describe(const GsRunSet *set, GsSharedRows *rows)
 {
@@ -504,7 +496,7 @@ gs_run_set_share(GsRunSet *set, GsSharedRuns *shared)
 
 	end_last_run(set);
 	choose_order(set);
-	merge_down_to(set, most_shared(set));
+	merge_down_to(set, Min(most_sources(set, false), GS_MAX_SHARED_RUNS));
 	gs_run_set_describe(set, &shared->rows);
 	shared->extent_bytes = set->store->extent_bytes;
 	shared->nruns = set->nruns;

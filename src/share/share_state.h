@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * share_state.h
- *	  What the participants of a parallel sort know of each other, in shared
- *	  memory.
+ *	  What the participants of a parallel sort know of each other, in shared memory.
  *
  * Participant 0 is the leader, n is worker n - 1.  The legal calls of each, in
  * order:

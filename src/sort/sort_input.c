@@ -649,9 +649,8 @@ read_and_sort(GsSortState *state, bool begin_with_few)
 {
 	const GsSortSpec *spec = &state->spec;
 	TupleTableSlot *slot;
-	GsSeqScan	scan;
+	GsSeqScan	scan = {.child = spec->child};
 
-	gs_seqscan_begin(&scan, spec->child);
 	if (spec->groups != NULL)
 		gs_sort_groups_begin(spec->groups);
 	if (begin_with_few)
