@@ -311,7 +311,7 @@ typedef struct DistinctRows
 	uint32_t   *numbers;		/* of all rows */
 	uint32_t   *places;			/* by rank: the number of rows, then where they go */
 	uint32_t   *ranks;			/* of distinct rows */
-	uint64_t   *words;			/* as they came; the first bits are the number of the distinct row */
+	uint64_t   *words;			/* as they came; the first bits are the number of the row here */
 	Row		   *sorted;
 	uint32_t   *hashes;
 	uint32_t   *slots;			/* by hash: number + 1 of the distinct row, or 0 */

@@ -58,7 +58,7 @@ typedef struct GsMergeOrder
 	const GsRowCompare *compare;	/* orders rows with equal keys; may be NULL */
 	const GsRowCompare *verify; /* keys are approximate, and it has the last word; else NULL.
 								 * compare is the same, or NULL */
-	const GsRowCompare *instead;	/* orders all rows as well, if keys take too long; may be NULL */
+	const GsRowCompare *instead;	/* orders all rows, if keys take too long; may be NULL */
 	void	   *compare_arg;	/* of all */
 } GsMergeOrder;
 

@@ -28,9 +28,9 @@
 #define TAIL_START		8			/* the prefix field has the bytes before it */
 
 /*
- * A sample adds 63 comparisons to the 4,000 or so that this many rows take without a guess.  300,000
- * rows by a cube, an ip4, a prefix_range: 247, 210, 286 ms with guesses, 458, 314, 601 without;
- * PostgreSQL 1087, 450, 956 (AMD EPYC, PostgreSQL 15, 2026-11-28).
+ * A sample adds 63 comparisons to the 4,000 or so that this many rows take without a guess.
+ * 300,000 rows by a cube, an ip4, a prefix_range: 247, 210, 286 ms with guesses, 458, 314, 601
+ * without; PostgreSQL 1087, 450, 956 (AMD EPYC, PostgreSQL 15, 2026-11-28).
  */
 #define LEAST_ROWS		512
 
@@ -217,8 +217,8 @@ common_length(const GsWordSortState *state, const GsComponent *tail,
 }
 
 /*
- * Sorts a tie group by the next bytes of a tail.  *position advances by the bytes consumed, or to the
- * next chunk at the end of the tail.  What all rows of the group have in common is skipped:
+ * Sorts a tie group by the next bytes of a tail.  *position advances by the bytes consumed, or to
+ * the next chunk at the end of the tail.  What all rows of the group have in common is skipped:
  *
  *	  http://www.example.org/a/001		common: "http://www.example.org/"
  *	  http://www.example.org/a/002		the next eight bytes: "a/001", padded with 0

@@ -55,10 +55,7 @@
 
 /*
  * From so many comparisons of a row on, keys of the next column cost less; if these are expensive;
- * and if values have to be fetched for each comparison.  Processor time with keys of all rows,
- * relative to comparisons of tied rows, ORDER BY a, b, 100,000 rows, 3, 6, 12 and 50 to each a: b text
- * "C" 0.97, 0.95, 0.89, 0.92; int[] 1.04, 0.78, 0.68, 0.40; bytea 1.13, 1.08, 0.97, 0.92; text of the C
- * library 1.41, 1.28, 1.21, 0.95; jsonb 1.55, 1.47, 1.04, 0.74 (AMD EPYC, Zen 5, 2026-11-27).
+ * and if values have to be fetched for each comparison.  README.md has the figures.
  */
 #define MANY_COMPARISONS	0.8
 #define MANY_OF_EXPENSIVE	3.5
@@ -274,8 +271,8 @@ gs_tied_few_want_keys(const GsTiedColumn *column, const GsFew *few, GsOrderCompa
  * same key on, many tie; if keys of the next column are expensive, and otherwise.  Rows that tie
  * with one other row are too many, and the first thousands of millions of rows do not show them.
  *
- * ORDER BY a bigint and a text "C" of 32 bytes, 2 M rows, 1 and 2 to each bigint: 335 and 236 ms with
- * keys of the text, 203 and 725 without (H200, PostgreSQL 18.6, 2026-11-27).
+ * ORDER BY a bigint and a text "C" of 32 bytes, 2 M rows, 1 and 2 to each bigint: 335 and 236 ms
+ * with keys of the text, 203 and 725 without (H200, PostgreSQL 18.6, 2026-11-27).
  */
 #define MANY_EXPENSIVE_ROWS	1.5
 #define MANY_ROWS_OF_KEY	1.1

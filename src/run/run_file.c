@@ -325,7 +325,8 @@ read_on(GsRunReader *reader, char *to, Size nbytes)
 	bool		ends_extent = piece == in_extent && reader->left > piece;
 	int64		extent = reader->extent;
 
-	transfer(reader->store, extent, reader->offset, to, piece + (ends_extent ? LINK_BYTES : 0), false);
+	transfer(reader->store, extent, reader->offset, to,
+			 piece + (ends_extent ? LINK_BYTES : 0), false);
 	reader->offset += piece;
 	reader->left -= piece;
 	if (ends_extent)

@@ -28,8 +28,8 @@
  *
  * In an index build, a participant leaves the rows as runs in files that all processes can open, as
  * in PostgreSQL's own.  Then the leader merges all runs, or each participant a range of them, by
- * their keys.  If all rows are in one job of a device, there is nothing to merge.  Files are deleted
- * with the parallel context, also after errors.
+ * their keys.  If all rows are in one job of a device, there is nothing to merge.  Files are
+ * deleted with the parallel context, also after errors.
  *
  * Keys of two processes can be merged if they have the same form (key_encoder.h).  If not,
  * because one process has met values that are better compared, or none that was out of order,

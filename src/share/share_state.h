@@ -25,7 +25,7 @@
 typedef enum GsRole
 {
 	GS_ROLE_SERIAL,				/* it sorts and returns its own rows */
-	GS_ROLE_CONSUMER,			/* it has a job, or merges streams, and gets the producers' rows, too */
+	GS_ROLE_CONSUMER,			/* it has a job, or merges streams, also of the producers' rows */
 	GS_ROLE_PRODUCER			/* to the consumer */
 } GsRole;
 
