@@ -640,7 +640,7 @@ cpu_fetch(GsEngine *base, uint64_t position, size_t nrows, const void **rows,
 		  const uint64_t **records, size_t *fetched)
 {
 	const CpuEngine *engine = (const CpuEngine *) base;
-	const uint64_t *words = engine->words + position;
+	const uint64_t *words;
 	uint64_t	nleft;
 	size_t		n;
 	size_t		nfollowing;		/* rows to prefetch, from PREFETCH_ROWS on */
@@ -648,6 +648,7 @@ cpu_fetch(GsEngine *base, uint64_t position, size_t nrows, const void **rows,
 	*fetched = 0;
 	if (position >= base->stats.nrows)
 		return GS_STATUS_OK;
+	words = engine->words + position;
 	nleft = base->stats.nrows - position;
 	n = (size_t) Min((uint64_t) nrows, nleft);
 	*fetched = n;
