@@ -10,8 +10,7 @@
  * they are not in it.
  *
  * What the driver locates in a row moves along with its word, as datum1 does in
- * PostgreSQL's SortTuple: a comparison of values that are passed by value reads no
- * row, and the others are prefetched.
+ * PostgreSQL's SortTuple.
  *
  * A comparison function of a user can contradict itself.  Then the order is not
  * defined, but each row is returned once: the bounds of all loops are numbers of
@@ -36,9 +35,8 @@
 #define CACHED_ROWS		2048
 
 /*
- * See sort_few_distinct().  At most one distinct row of 8 rows, and one sampled row of 16.  8,000
- * rows of 3 distinct values take 32,000 calls of the comparison function without this, and 13,000 by
- * PostgreSQL's sort, which puts equal rows aside.
+ * See sort_few_distinct().  8,000 rows of 3 distinct values take 32,000 calls of the comparison
+ * function without this, and 13,000 by PostgreSQL's sort, which puts equal rows aside.
  */
 #define LEAST_ROWS		64
 #define ROWS_OF_DISTINCT	8
@@ -46,9 +44,8 @@
 #define MOST_SAMPLED	((size_t) 4096)
 
 /*
- * See merge_halves().  Processor time of an ORDER BY of 1 M rows by a value of 16 bytes, in ms,
- * with 5 and with 8: 349 and 341; by an integer, with work_mem = 4MB, 207 and 201 (medians of 15 by
- * turns; AMD EPYC, Zen 5, PostgreSQL 15.20, 2026-11-24).
+ * See merge_halves().  ORDER BY of 1 M rows by a value of 16 bytes, with 5 and with 8: 349 and 341
+ * ms; by an integer, 4 MB, 207 and 201 (AMD EPYC, Zen 5, PostgreSQL 15.20, 2026-11-24).
  */
 #define FIRST_FEW		8
 
@@ -174,20 +171,12 @@ typedef struct Merge
 	Row		   *to;
 } Merge;
 
-/* Takes the first n rows of the left half; or of the right one. */
+/* Takes the first n rows of a half. */
 static inline void
-take_left(Merge *merge, size_t n)
+take(Merge *merge, const Row **half, size_t n)
 {
-	memcpy(merge->to, merge->left, n * sizeof(Row));
-	merge->left += n;
-	merge->to += n;
-}
-
-static inline void
-take_right(Merge *merge, size_t n)
-{
-	memmove(merge->to, merge->right, n * sizeof(Row));
-	merge->right += n;
+	memmove(merge->to, *half, n * sizeof(Row));
+	*half += n;
 	merge->to += n;
 }
 
@@ -195,18 +184,12 @@ take_right(Merge *merge, size_t n)
 static __attribute__((noinline)) void
 take_several(const GsWordSortState *state, Merge *merge, bool of_right)
 {
-	if (of_right)
-	{
-		take_right(merge, count_before(state, merge->right,
-									   (size_t) (merge->right_end - merge->right), merge->left));
-		take_left(merge, 1);
-	}
-	else
-	{
-		take_left(merge, count_before(state, merge->left, (size_t) (merge->left_end - merge->left),
-									  merge->right));
-		take_right(merge, 1);
-	}
+	const Row **half = of_right ? &merge->right : &merge->left;
+	const Row **other = of_right ? &merge->left : &merge->right;
+	const Row  *end = of_right ? merge->right_end : merge->left_end;
+
+	take(merge, half, count_before(state, *half, (size_t) (end - *half), *other));
+	take(merge, other, 1);
 }
 
 /* Have the last FIRST_FEW rows come from the same half?  Each has a bit. */
@@ -231,8 +214,7 @@ are_few_in_a_row(uint64_t halves)
  */
 static inline __attribute__((always_inline)) void
 merge_halves(const GsWordSortState *state, Merge *merge, const Row *left_limit,
-			 const Row *right_limit,
-			 bool prefetches)
+			 const Row *right_limit, bool prefetches)
 {
 	uint64_t	halves = 1;		/* of the rows taken: 1 for the right one */
 
@@ -247,24 +229,20 @@ merge_halves(const GsWordSortState *state, Merge *merge, const Row *left_limit,
 		{
 			if (prefetches)
 				prefetch_lines((uintptr_t) merge->right[VALUES_AHEAD].value);
-			take_right(merge, 1);
+			take(merge, &merge->right, 1);
 			halves = halves << 1 | 1;
 		}
 		else
 		{
 			if (prefetches)
 				prefetch_lines((uintptr_t) merge->left[VALUES_AHEAD].value);
-			take_left(merge, 1);
+			take(merge, &merge->left, 1);
 			halves = halves << 1;
 		}
 	}
 }
 
-/*
- * Are values at addresses, and those of n rows not in the processor's cache?  Numbers must not be
- * prefetched as if they were addresses: the processor looks each of them up in the page tables,
- * which took a fifth of an ORDER BY of 1 M rows.
- */
+/* Are values at addresses, and those of n rows not in the processor's cache? */
 static bool
 are_far(const GsWordSortState *state, size_t n)
 {
@@ -294,7 +272,7 @@ merge_rows(const GsWordSortState *state, Row *rows, Row *scratch, size_t mid, si
 		merge_halves(state, &merge, merge.left_end - Min(mid, VALUES_AHEAD),
 					 merge.right_end - Min(n - mid, VALUES_AHEAD), true);
 	merge_halves(state, &merge, merge.left_end, merge.right_end, false);
-	take_left(&merge, (size_t) (merge.left_end - merge.left));
+	take(&merge, &merge.left, (size_t) (merge.left_end - merge.left));
 }
 
 /*
@@ -333,7 +311,7 @@ typedef struct DistinctRows
 	uint32_t   *numbers;		/* of all rows */
 	uint32_t   *places;			/* by rank: the number of rows, then where they go */
 	uint32_t   *ranks;			/* of distinct rows */
-	uint64_t   *words;			/* as they came; the first bits are the number of the distinct row */
+	uint64_t   *words;			/* as they came; the first bits are the number of the row here */
 	Row		   *sorted;
 	uint32_t   *hashes;
 	uint32_t   *slots;			/* by hash: number + 1 of the distinct row, or 0 */
@@ -391,7 +369,8 @@ find_distinct(const GsWordSortState *state, DistinctRows *distinct, uint64_t wor
 	distinct->slots[slot] = distinct->count + 1;
 	distinct->hashes[distinct->count] = hash;
 	distinct->words[distinct->count] =
-		(uint64_t) distinct->count << state->number_bits | (word & state->number_mask);
+		(uint64_t) distinct->count << state->number_bits |
+		(word & state->sort->numbering.number_mask);
 	return distinct->count++;
 }
 
@@ -529,7 +508,6 @@ gs_word_sort_by_comparison(GsWordSort *sort)
 	{
 		state->sort = sort;
 		state->number_bits = sort->numbering.number_bits;
-		state->number_mask = (UINT64_C(1) << sort->numbering.number_bits) - 1;
 		state->words = sort->words;
 		state->scratch = scratch;
 		gs_compare_sort(state, 0, sort->nrows);

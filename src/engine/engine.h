@@ -1,12 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * engine.h
- *	  The interface between drivers (a sort node, an index build) and the engines
- *	  that sort.
+ *	  The interface between drivers (a sort node, an index build) and the engines that sort.
  *
- * A driver puts rows with their keys into batches and gets them back in key order.  It
- * does not know how or where they are sorted; an engine does not know PostgreSQL.  The
- * legal calls, in order:
+ * The legal calls, in order:
  *
  *	  sort    := open input (sort output [rest] | return_input input_back) close
  *	  input   := { reserve push* [sort output restart] }
@@ -35,8 +32,6 @@
  * GS_STATUS_FAILED rows may be lost, and the engine can only be closed.  The
  * request's check_interrupts callback may exit by longjmp (runtime.h): engines call it only where
  * nothing but memory of its allocate callback would be leaked.
- *
- * ISO C, no PostgreSQL and no CUDA.
  *
  *-------------------------------------------------------------------------
  */
@@ -197,23 +192,6 @@ typedef struct GsEngineStats
 
 typedef struct GsEngine GsEngine;
 
-/*
- * What an engine can do that others cannot.  A driver decides by these, never by an
- * engine's name or its stats.
- */
-typedef struct GsEngineCapabilities
-{
-	bool		can_compare;	/* calls request.compare; gs_engine_cpu_resort() */
-	bool		can_prune;		/* gs_engine_cpu_keep_first() */
-	bool		on_device;		/* rows leave this process: they do not count
-								 * against the memory limit, are lost if the
-								 * device fails, and after FULL the device has
-								 * only some of them */
-} GsEngineCapabilities;
-
-extern const GsEngineCapabilities gs_engine_cpu_capabilities;
-extern const GsEngineCapabilities gs_engine_gpu_capabilities;
-
 /* The calls of an engine.  See the wrappers below for their contracts. */
 typedef struct GsEngineOps
 {
@@ -230,7 +208,12 @@ typedef struct GsEngineOps
 struct GsEngine
 {
 	const GsEngineOps *ops;
-	const GsEngineCapabilities *capabilities;
+	bool		on_device;		/* rows leave this process: they do not count
+								 * against the memory limit, are lost if the
+								 * device fails, and after FULL the device has
+								 * only some of them.  Only an engine in this
+								 * process calls request.compare, and has
+								 * gs_engine_cpu_... calls */
 	GsEngineRequest request;
 	GsEngineStats stats;
 };
@@ -375,8 +358,8 @@ gs_engine_fetch(GsEngine *engine, uint64_t position, size_t nrows, const void **
 }
 
 /*
- * Like gs_engine_fetch(), but also sets records[] to the records of the rows, which are
- * NULL if the engine no longer has them.
+ * Like gs_engine_fetch(), but also sets records[], unless it is NULL, to the records of the rows,
+ * which are NULL if the engine no longer has them.
  */
 static inline GsStatus
 gs_engine_fetch_records(GsEngine *engine, uint64_t position, size_t nrows,

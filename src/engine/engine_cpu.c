@@ -3,10 +3,8 @@
  * engine_cpu.c
  *	  The engine that sorts in this process.
  *
- * Rows stay where the driver wrote them; only 8-byte words are sorted (word_sort.h).  The rows of
- * consecutive words are scattered over all batches, and reading them one after the other would
- * cause a cache miss each time.  So fetch() returns rows a few at a time, and prefetches rows and
- * records further on:
+ * Rows stay where the driver wrote them; only 8-byte words are sorted (word_sort.h).  fetch()
+ * returns rows a few at a time, and prefetches rows and records further on:
  *
  *	  words:	.. | returned | rows prefetched | records prefetched | ..
  *
@@ -16,11 +14,8 @@
  * the rows elsewhere.
  *
  * Only the first batch may be larger: if few rows are expected, it has space for all of them.
- * Page faults take up to half of the time of a small sort, and how much memory malloc() keeps for
- * the next one depends on the largest block that was freed.
- *
- * Rows that exceed memory are written run by run.  The engine keeps its batches from one run to
- * the next (gs_engine_cpu_restart()), as far as the limit and the rows allow the same ones.
+ * Page faults take up to half of the time of a small sort, and malloc() keeps the memory of a sort
+ * for the next one if it is less than twice the largest block that was freed.
  *
  * The memory limit covers batches as allocated, and the two words that each row needs to be
  * sorted.  So an engine that is full can still sort what it has.  The memory that is reported as
@@ -43,10 +38,8 @@
 
 /*
  * The first batch has space for all rows that are expected, if they take no more than this, and at
- * most so many quarters of the limit: malloc() keeps the memory of a sort if it is less than twice
- * this batch.  10,000 whole rows of 200 bytes by four keys, work_mem = 4MB, PostgreSQL's sort and
- * gpusort's by turns in one session: of 24 ratios 5 are below 0.95 with two quarters, and 2 with
- * three (AMD EPYC, busy, PostgreSQL 15.20, 2026-11-24).
+ * most so many quarters of the limit.  10,000 whole rows of 200 bytes, 4 MB, by turns with
+ * PostgreSQL: of 24 ratios 5 are below 0.95 with two quarters, 2 with three (AMD EPYC, 2026-11-24).
  */
 #define MAX_FIRST_BYTES		((size_t) 4 << 20)
 #define FIRST_QUARTERS		3
@@ -54,8 +47,7 @@
 #define PREFETCH_ROWS		32	/* how far ahead rows are prefetched */
 #define PREFETCH_RECORDS	16	/* how far ahead records are prefetched, if they are returned */
 #define CACHE_LINE			64
-#define PREFETCH_BYTES		192 /* of a row, at most; hardware prefetches the
-								 * rest */
+#define PREFETCH_BYTES		192 /* of a row, at most; hardware prefetches the rest */
 
 /* Rows between two interrupt checks. */
 #define CHECK_EVERY			((size_t) 1 << 12)
@@ -78,35 +70,12 @@ typedef struct CpuEngine
 	/* sorted */
 	GsRowNumbering numbering;
 	uint64_t   *words;
-	uint64_t	number_mask;
 	size_t		prefetch_bytes; /* of each row */
 
 	size_t		input_returned; /* batches that next_batch() has returned */
 
 	GsBatch		first_batches[FIRST_BATCHES];
 } CpuEngine;
-
-static GsStatus cpu_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch);
-static GsStatus cpu_sort(GsEngine *base);
-static GsStatus cpu_fetch(GsEngine *base, uint64_t position, size_t nrows,
-						  const void **rows, const uint64_t **records, size_t *fetched);
-static GsStatus cpu_return_input(GsEngine *base);
-static GsStatus cpu_next_batch(GsEngine *base, const GsBatch **batch);
-static void cpu_close(GsEngine *base);
-
-static const GsEngineOps cpu_ops = {
-	.reserve = cpu_reserve,
-	.sort = cpu_sort,
-	.fetch = cpu_fetch,
-	.return_input = cpu_return_input,
-	.next_batch = cpu_next_batch,
-	.close = cpu_close
-};
-
-const GsEngineCapabilities gs_engine_cpu_capabilities = {
-	.can_compare = true,
-	.can_prune = true
-};
 
 /* Bytes of a batch that have rows and records. */
 static size_t
@@ -116,67 +85,35 @@ batch_used_bytes(const GsBatch *batch)
 		(size_t) (batch->top - batch->records);
 }
 
+static size_t
+block_bytes(const GsBatch *batch)
+{
+	return (size_t) (batch->top - batch->base);
+}
+
+/* The last batch; NULL: there is none. */
+static GsBatch *
+last_batch(const CpuEngine *engine)
+{
+	return engine->nbatches == 0 ? NULL : &engine->batches[engine->nbatches - 1];
+}
+
 /* Adds allocated bytes to the statistics. */
 static void
 hold(CpuEngine *engine, size_t nbytes)
 {
-	size_t		untouched = 0;
+	const GsBatch *last = last_batch(engine);
+	const size_t untouched = last == NULL ? 0 : block_bytes(last) - batch_used_bytes(last);
 
-	if (engine->nbatches > 0)
-	{
-		const GsBatch *last = &engine->batches[engine->nbatches - 1];
-
-		untouched = (size_t) (last->top - last->base) - batch_used_bytes(last);
-	}
 	engine->held_bytes += nbytes;
 	engine->base.stats.peak_bytes = Max(engine->base.stats.peak_bytes,
 										engine->held_bytes - untouched);
 }
 
-/* The size of the first batch. */
-static size_t
-first_batch_bytes(const GsEngineRequest *request)
-{
-	size_t		expected = Min(request->expected_bytes,
-							   request->memory_limit / 4 * FIRST_QUARTERS);
-
-	return request->expected_bytes > MAX_FIRST_BYTES ? FIRST_BATCH_BYTES :
-		Max(FIRST_BATCH_BYTES, expected);
-}
-
-GsEngine *
-gs_engine_cpu_open(const GsEngineRequest *request)
-{
-	CpuEngine  *engine = request->runtime.allocate(request->runtime.arg, sizeof(CpuEngine));
-
-	if (engine == NULL)
-		return NULL;
-	engine->base.ops = &cpu_ops;
-	engine->base.capabilities = &gs_engine_cpu_capabilities;
-	engine->base.request = *request;
-	engine->base.stats = (GsEngineStats)
-	{
-		.engine = "cpu",.method = GS_METHOD_NONE
-	};
-	engine->batches = engine->first_batches;
-	engine->nbatches = 0;
-	engine->nblocks = 0;
-	engine->batches_allocated = FIRST_BATCHES;
-	engine->record_bytes = gs_record_bytes(request->layout);
-	engine->full_rows = 0;
-	engine->full_bytes = 0;
-	engine->held_bytes = 0;
-	engine->next_batch_bytes = first_batch_bytes(request);
-	engine->words = NULL;
-	hold(engine, sizeof(CpuEngine));
-	return &engine->base;
-}
-
 static size_t
 count_rows(const CpuEngine *engine)
 {
-	return engine->nbatches == 0 ? 0 :
-		engine->full_rows + engine->batches[engine->nbatches - 1].nrows;
+	return engine->nbatches == 0 ? 0 : engine->full_rows + last_batch(engine)->nrows;
 }
 
 /*
@@ -191,8 +128,7 @@ usual_bytes(const CpuEngine *engine, size_t first_bytes)
 
 	if (nrows == 0)
 		return first_bytes;
-	nbytes = engine->full_bytes + batch_used_bytes(&engine->batches[engine->nbatches - 1]);
-	nbytes /= nrows;
+	nbytes = (engine->full_bytes + batch_used_bytes(last_batch(engine))) / nrows;
 	return nbytes - nbytes / 32;
 }
 
@@ -234,12 +170,6 @@ static inline bool
 is_compared(const CpuEngine *engine)
 {
 	return engine->base.request.compare != NULL;
-}
-
-static size_t
-block_bytes(const GsBatch *batch)
-{
-	return (size_t) (batch->top - batch->base);
 }
 
 /* Has the next batch a block that was kept, with space for `least` bytes? */
@@ -295,18 +225,23 @@ empty_batches(CpuEngine *engine, size_t first)
 	engine->nbatches = first;
 }
 
+/* Frees the block of a batch, unless next_batch() has. */
+static void
+free_block(const CpuEngine *engine, GsBatch *batch)
+{
+	const GsRuntime *runtime = &engine->base.request.runtime;
+
+	if (batch->base != NULL)
+		runtime->release(runtime->arg, batch->base, block_bytes(batch));
+	batch->base = NULL;
+}
+
 /* Frees the blocks that no batch uses. */
 static void
 free_kept_blocks(CpuEngine *engine)
 {
-	const GsRuntime *runtime = &engine->base.request.runtime;
-
 	while (engine->nblocks > engine->nbatches)
-	{
-		GsBatch    *batch = &engine->batches[--engine->nblocks];
-
-		runtime->release(runtime->arg, batch->base, block_bytes(batch));
-	}
+		free_block(engine, &engine->batches[--engine->nblocks]);
 }
 
 /*
@@ -339,7 +274,7 @@ static GsStatus
 cpu_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch)
 {
 	CpuEngine  *engine = (CpuEngine *) base;
-	GsBatch    *last = engine->nbatches == 0 ? NULL : &engine->batches[engine->nbatches - 1];
+	GsBatch    *last = last_batch(engine);
 	size_t		nbytes;
 	GsRowNumbering numbering;
 	GsStatus	status;
@@ -364,9 +299,9 @@ cpu_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch)
 	status = add_block(engine, nbytes);
 	if (status != GS_STATUS_OK)
 		return status;
-	if (engine->nbatches > 0)
+	last = last_batch(engine);
+	if (last != NULL)
 	{
-		last = &engine->batches[engine->nbatches - 1];
 		engine->full_rows += last->nrows;
 		engine->full_bytes += batch_used_bytes(last);
 	}
@@ -390,9 +325,8 @@ units_of(const CpuEngine *engine, const GsBatch *batch)
 static inline const char *
 row_of(const CpuEngine *engine, uint64_t word)
 {
-	uint64_t	number = word & engine->number_mask;
-	const GsBatch *batch = gs_row_batch(&engine->numbering, engine->batches, number);
-	size_t		unit = gs_row_unit(&engine->numbering, number);
+	const GsBatch *batch = gs_word_batch(&engine->numbering, engine->batches, word);
+	size_t		unit = gs_word_unit(&engine->numbering, word);
 
 	return engine->base.request.layout->keys_only ?
 		(const char *) gs_batch_record(batch, unit) : gs_batch_row(batch, unit);
@@ -458,21 +392,23 @@ use_presorted_keys(CpuEngine *engine)
 	return GS_STATUS_OK;
 }
 
-/* Prepares a sort of all rows. */
-static void
-init_word_sort(const CpuEngine *engine, GsWordSort *sort)
+/* A sort of all rows, by what the request says or by another comparison function. */
+static GsWordSort
+make_word_sort(const CpuEngine *engine, const GsRowCompare *compare, void *compare_arg)
 {
 	const GsEngine *base = &engine->base;
 
-	sort->layout = base->request.layout;
-	sort->batches = engine->batches;
-	sort->nbatches = engine->nbatches;
-	sort->nrows = base->stats.nrows;
-	sort->numbering = engine->numbering;
-	sort->runtime = &base->request.runtime;
-	sort->compare = base->request.compare;
-	sort->compare_arg = base->request.compare_arg;
-	sort->words = NULL;
+	return (GsWordSort) {
+		.layout = base->request.layout,
+		.batches = engine->batches,
+		.nbatches = engine->nbatches,
+		.nrows = base->stats.nrows,
+		.numbering = engine->numbering,
+		.runtime = &base->request.runtime,
+		.compare = compare,
+		.compare_arg = compare_arg,
+		.words = engine->words
+	};
 }
 
 /* Sorts the words of all rows; the batches stay as they are. */
@@ -490,12 +426,10 @@ sort_words(CpuEngine *engine)
 		nunits = Max(nunits, units_of(engine, &engine->batches[i]));
 	if (!gs_row_numbering(&engine->numbering, engine->nbatches, nunits))
 		return GS_STATUS_FULL;
-	engine->number_mask = (UINT64_C(1) << engine->numbering.number_bits) - 1;
-
-	init_word_sort(engine, &sort);
 	if (engine->held_bytes + nbytes > base->request.memory_limit)
 		return GS_STATUS_FULL;
 	hold(engine, nbytes);
+	sort = make_word_sort(engine, base->request.compare, base->request.compare_arg);
 	status = gs_word_sort(&sort, &base->stats);
 	engine->held_bytes -= nbytes;
 	if (status == GS_STATUS_OK)
@@ -512,10 +446,8 @@ sort_words(CpuEngine *engine)
 static inline const uint64_t *
 record_of(const CpuEngine *engine, uint64_t word)
 {
-	const GsBatch *batch = gs_row_batch(&engine->numbering, engine->batches,
-										word & engine->number_mask);
-
-	return gs_batch_record_of_row(batch, row_of(engine, word));
+	return gs_batch_record_of_row(gs_word_batch(&engine->numbering, engine->batches, word),
+								  row_of(engine, word));
 }
 
 /*
@@ -556,13 +488,9 @@ gs_engine_cpu_resort(GsEngine *base, const GsRowCompare *compare, void *compare_
 	CpuEngine  *engine = (CpuEngine *) base;
 	size_t		nrows = (size_t) base->stats.nrows;
 	size_t		nbytes = gs_word_sort_bytes(nrows, true) - nrows * sizeof(uint64_t);
-	GsWordSort	sort;
+	GsWordSort	sort = make_word_sort(engine, compare, compare_arg);
 	GsStatus	status;
 
-	init_word_sort(engine, &sort);
-	sort.compare = compare;
-	sort.compare_arg = compare_arg;
-	sort.words = engine->words;
 	hold(engine, nbytes);
 	status = gs_word_sort_by_comparison(&sort);
 	engine->held_bytes -= nbytes;
@@ -615,9 +543,8 @@ free_batches_behind(CpuEngine *engine, size_t last)
 {
 	empty_batches(engine, last + 1);
 	free_kept_blocks(engine);
-	engine->next_batch_bytes = block_bytes(&engine->batches[last]);
-	engine->next_batch_bytes = Max(engine->next_batch_bytes, FIRST_BATCH_BYTES);
-	engine->next_batch_bytes = Min(engine->next_batch_bytes, largest_batch(engine));
+	engine->next_batch_bytes = Min(Max(block_bytes(&engine->batches[last]), FIRST_BATCH_BYTES),
+								   largest_batch(engine));
 	engine->full_rows = 0;
 	engine->full_bytes = 0;
 	for (size_t i = 0; i < last; i++)
@@ -640,14 +567,13 @@ compact(CpuEngine *engine, const uint64_t *numbers, size_t nrows, uint64_t cutof
 	const GsRuntime *runtime = &engine->base.request.runtime;
 	const GsKeyLayout *layout = engine->base.request.layout;
 	size_t		from_index = 0;
-	size_t		to_index = 0;
 	GsBatch		from = engine->batches[0];
 	GsBatch    *to = &engine->batches[0];
 
 	gs_batch_clear(to);
 	for (size_t i = 0; i < nrows; i++)
 	{
-		size_t		entry = gs_row_unit(&engine->numbering, numbers[i]);
+		size_t		entry = gs_word_unit(&engine->numbering, numbers[i]);
 		size_t		index = (size_t) (numbers[i] >> engine->numbering.unit_bits);
 		size_t		row_bytes;
 
@@ -662,10 +588,7 @@ compact(CpuEngine *engine, const uint64_t *numbers, size_t nrows, uint64_t cutof
 			entry = gs_batch_entry_of_row(gs_batch_row(&from, entry));
 		row_bytes = gs_batch_row_bytes(&from, layout, entry);
 		while (!gs_batch_has_space(to, row_bytes))
-		{
-			to = &engine->batches[++to_index];
-			gs_batch_clear(to);
-		}
+			gs_batch_clear(++to);
 		gs_batch_push_copy(to, &from, layout, entry, row_bytes);
 		if (numbers[i] == cutoff)
 		{
@@ -673,7 +596,7 @@ compact(CpuEngine *engine, const uint64_t *numbers, size_t nrows, uint64_t cutof
 			*cutoff_entry = to->nrows - 1;
 		}
 	}
-	free_batches_behind(engine, to_index);
+	free_batches_behind(engine, (size_t) (to - engine->batches));
 }
 
 GsStatus
@@ -700,7 +623,7 @@ gs_engine_cpu_keep_first(GsEngine *base, uint64_t nrows, const GsBatch **batch, 
 	hold(engine, nrows * sizeof(uint64_t));
 
 	for (size_t i = 0; i < nrows; i++)
-		engine->words[i] &= engine->number_mask;
+		engine->words[i] &= engine->numbering.number_mask;
 	cutoff = engine->words[nrows - 1];
 	compact(engine,
 			gs_radix_sort(engine->words, scratch, nrows, 0,
@@ -717,16 +640,17 @@ cpu_fetch(GsEngine *base, uint64_t position, size_t nrows, const void **rows,
 		  const uint64_t **records, size_t *fetched)
 {
 	const CpuEngine *engine = (const CpuEngine *) base;
-	uint64_t	total = base->stats.nrows;
 	const uint64_t *words;
+	uint64_t	nleft;
 	size_t		n;
 	size_t		nfollowing;		/* rows to prefetch, from PREFETCH_ROWS on */
 
 	*fetched = 0;
-	if (position >= total)
+	if (position >= base->stats.nrows)
 		return GS_STATUS_OK;
 	words = engine->words + position;
-	n = (size_t) Min((uint64_t) nrows, total - position);
+	nleft = base->stats.nrows - position;
+	n = (size_t) Min((uint64_t) nrows, nleft);
 	*fetched = n;
 	if (base->request.layout->keys_only)
 	{
@@ -736,8 +660,7 @@ cpu_fetch(GsEngine *base, uint64_t position, size_t nrows, const void **rows,
 			records[i] = &words[i];
 		return GS_STATUS_OK;
 	}
-	nfollowing = total - position <= PREFETCH_ROWS ? 0 :
-		(size_t) Min((uint64_t) n, total - position - PREFETCH_ROWS);
+	nfollowing = nleft <= PREFETCH_ROWS ? 0 : (size_t) Min((uint64_t) n, nleft - PREFETCH_ROWS);
 	for (size_t i = 0; i < nfollowing; i++)
 	{
 		const char *row = row_of(engine, words[i + PREFETCH_ROWS]);
@@ -749,7 +672,7 @@ cpu_fetch(GsEngine *base, uint64_t position, size_t nrows, const void **rows,
 	for (size_t i = 0; i < n; i++)
 		rows[i] = row_of(engine, words[i]);
 	if (records != NULL)
-		find_records(engine, words, n, total - position, records);
+		find_records(engine, words, n, nleft, records);
 	return GS_STATUS_OK;
 }
 
@@ -772,13 +695,7 @@ cpu_next_batch(GsEngine *base, const GsBatch **batch)
 	if (engine->words != NULL)
 		return GS_STATUS_OK;	/* sorted: no row was left out */
 	if (engine->input_returned > 0)
-	{
-		GsBatch    *last = &engine->batches[engine->input_returned - 1];
-
-		if (last->base != NULL)
-			base->request.runtime.release(base->request.runtime.arg, last->base, block_bytes(last));
-		last->base = NULL;
-	}
+		free_block(engine, &engine->batches[engine->input_returned - 1]);
 	if (engine->input_returned < engine->nbatches)
 		*batch = &engine->batches[engine->input_returned++];
 	return GS_STATUS_OK;
@@ -800,15 +717,49 @@ cpu_close(GsEngine *base)
 	GsRuntime	runtime = base->request.runtime;
 
 	for (size_t i = 0; i < engine->nblocks; i++)
-	{
-		GsBatch    *batch = &engine->batches[i];
-
-		if (batch->base != NULL)	/* next_batch() frees some */
-			runtime.release(runtime.arg, batch->base, block_bytes(batch));
-	}
+		free_block(engine, &engine->batches[i]);
 	if (engine->batches != engine->first_batches)
 		runtime.release(runtime.arg, engine->batches, engine->batches_allocated * sizeof(GsBatch));
 	if (engine->words != NULL)
 		runtime.release(runtime.arg, engine->words, base->stats.nrows * sizeof(uint64_t));
 	runtime.release(runtime.arg, engine, sizeof(CpuEngine));
+}
+
+static const GsEngineOps cpu_ops = {
+	.reserve = cpu_reserve,
+	.sort = cpu_sort,
+	.fetch = cpu_fetch,
+	.return_input = cpu_return_input,
+	.next_batch = cpu_next_batch,
+	.close = cpu_close
+};
+
+/* The size of the first batch. */
+static size_t
+first_batch_bytes(const GsEngineRequest *request)
+{
+	size_t		expected = Min(request->expected_bytes,
+							   request->memory_limit / 4 * FIRST_QUARTERS);
+
+	return request->expected_bytes > MAX_FIRST_BYTES ? FIRST_BATCH_BYTES :
+		Max(FIRST_BATCH_BYTES, expected);
+}
+
+GsEngine *
+gs_engine_cpu_open(const GsEngineRequest *request)
+{
+	CpuEngine  *engine = request->runtime.allocate(request->runtime.arg, sizeof(CpuEngine));
+
+	if (engine == NULL)
+		return NULL;
+	memset(engine, 0, sizeof(CpuEngine));
+	engine->base.ops = &cpu_ops;
+	engine->base.request = *request;
+	engine->base.stats.engine = "cpu";
+	engine->batches = engine->first_batches;
+	engine->batches_allocated = FIRST_BATCHES;
+	engine->record_bytes = gs_record_bytes(request->layout);
+	engine->next_batch_bytes = first_batch_bytes(request);
+	hold(engine, sizeof(CpuEngine));
+	return &engine->base;
 }

@@ -3,15 +3,7 @@
  * engine_gpu.c
  *	  The GPU engine: rows are sorted by gpusortd, through a link.
  *
- * Rows are written directly to a batch in a shared buffer.  A full batch is sent by
- * a message, and the next buffer is begun.  The device reads from the buffer.
- * Sorted rows return the same way, in complete batches, as far ahead of the caller
- * as there are buffers.  So each side copies a row once.  The lowest free buffer is
- * used first, so that few buffers are in use and stay in the CPU cache.
- *
- * This side stores no rows.  Its memory is that of the buffers, independent of the
- * number of rows.
- *
+ * Rows are written to a batch in a shared buffer, and sorted rows return the same way (README.md).
  * A producer uses the first half of this engine: it sends rows to the job of
  * another process, and returns only batches that the device did not take.  A
  * reader uses the second half: it gets sorted rows of such a job.
@@ -29,177 +21,6 @@
 /* Timeout for answers, in addition to the time that a job may wait. */
 #define ANSWER_MS	2000
 
-static GsStatus gpu_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch);
-static GsStatus gpu_sort(GsEngine *base);
-static GsStatus gpu_fetch(GsEngine *base, uint64_t position, size_t nrows,
-						  const void **rows, const uint64_t **records, size_t *fetched);
-static GsStatus gpu_return_input(GsEngine *base);
-static GsStatus gpu_next_batch(GsEngine *base, const GsBatch **batch);
-static void gpu_close(GsEngine *base);
-
-static const GsEngineOps gpu_ops = {
-	.reserve = gpu_reserve,
-	.sort = gpu_sort,
-	.fetch = gpu_fetch,
-	.return_input = gpu_return_input,
-	.next_batch = gpu_next_batch,
-	.close = gpu_close
-};
-
-const GsEngineCapabilities gs_engine_gpu_capabilities = {
-	.on_device = true
-};
-
-/* ---------------------------------------------------------------------- open */
-
-/* There is no job, or none to join.  REFUSED: the link can be used again. */
-static GsStatus
-handle_refusal(GpuEngine *engine, const GsFailed *failed)
-{
-	if (failed->failure != GS_FAILED_JOB && failed->failure != GS_FAILED_MEMORY)
-		return gs_gpu_fail(engine, failed->text);
-	engine->base.stats.full = gs_gpu_save_text(engine, failed->text);
-	return GS_STATUS_REFUSED;
-}
-
-/*
- * Waits for JOB_READY.  Messages of the previous job, about its buffers, may still
- * arrive and are ignored.
- */
-static GsStatus
-wait_until_ready(GpuEngine *engine, int timeout_ms)
-{
-	GsAnyMessage message;
-
-	do
-	{
-		if (!engine->link->receive(engine->link, timeout_ms, &message))
-			return gs_gpu_fail(engine, "gpusortd closed the connection");
-		if (message.message.type == 0)
-			return gs_gpu_fail(engine, "gpusortd does not answer");
-		if (message.message.type == GS_MESSAGE_FAILED)
-		{
-			message.failed.text[sizeof(message.failed.text) - 1] = '\0';
-			return handle_refusal(engine, &message.failed);
-		}
-	} while (message.message.type != GS_MESSAGE_JOB_READY);
-	engine->token = message.job_ready.token;
-	return GS_STATUS_OK;
-}
-
-/* Allocates an engine, which has no job yet.  NULL: out of memory; releases the link. */
-static GpuEngine *
-new_engine(const GsEngineRequest *request, GsEngineLink *link)
-{
-	GpuEngine  *engine = request->runtime.allocate(request->runtime.arg, sizeof(GpuEngine));
-
-	if (engine == NULL)
-	{
-		link->release(link, true);
-		return NULL;
-	}
-	memset(engine, 0, sizeof(*engine));
-	engine->base.ops = &gpu_ops;
-	engine->base.capabilities = &gs_engine_gpu_capabilities;
-	engine->base.request = *request;
-	engine->base.stats.engine = "cuda";
-	engine->base.stats.device = link->welcome.device_name;
-	engine->base.stats.devices = link->has_choice ? GS_DEVICE_BIT(link->device) : 0;
-	engine->base.stats.peak_bytes = (size_t) link->buffer_bytes * link->nbuffers;
-	engine->link = link;
-	engine->record_bytes = gs_record_bytes(request->layout);
-	engine->free_buffers = UINT64_MAX >> (64 - link->nbuffers);
-	return engine;
-}
-
-/* Opens an engine by a message that asks for a job, whose answer may take so long. */
-static GsStatus
-open_engine(const GsEngineRequest *request, GsEngineLink *link, GsMessage *message,
-			GsMessageType type, size_t nbytes, int timeout_ms, GsEngine **result)
-{
-	GpuEngine  *engine = new_engine(request, link);
-	GsStatus	status;
-
-	*result = engine == NULL ? NULL : &engine->base;
-	if (engine == NULL)
-		return GS_STATUS_OOM;
-	status = gs_gpu_send(engine, message, type, nbytes);
-	return status == GS_STATUS_OK ? wait_until_ready(engine, timeout_ms) : status;
-}
-
-GsStatus
-gs_engine_gpu_open(const GsEngineRequest *request, GsEngineLink *link,
-				   const GsGpuOptions *options, GsEngine **result)
-{
-	GsJobOpen	open = {
-		.nwords = (uint32_t) request->layout->nwords,
-		.keys_only = request->layout->keys_only,
-		.expected_bytes = options->expected_bytes,
-		.wait_ms = options->wait_ms,
-		.shared = options->shared,
-		.participant = options->participant
-	};
-	int			timeout_ms = (int) Min(options->wait_ms, INT_MAX - ANSWER_MS) + ANSWER_MS;
-	GsStatus	status = open_engine(request, link, &open.message, GS_MESSAGE_JOB_OPEN,
-									 sizeof(open), timeout_ms, result);
-
-	if (*result != NULL)
-		((GpuEngine *) *result)->algorithm = options->algorithm;
-	return status;
-}
-
-int
-gs_engine_gpu_device(const GsEngine *base)
-{
-	return ((const GpuEngine *) base)->link->device;
-}
-
-uint64_t
-gs_engine_gpu_token(const GsEngine *base)
-{
-	return ((const GpuEngine *) base)->token;
-}
-
-/*
- * Opens an engine for the job of another one, by JOB_JOIN or JOB_READ.  Waits without a timeout:
- * gpusortd does not answer while a call of the device blocks it, such as a sort by the host's
- * processor, and if a producer left, gpusortd would later add it to the job, which would then fail.
- */
-static GsStatus
-open_other(const GsEngineRequest *request, GsEngineLink *link, GsMessageType type, uint64_t token,
-		   uint32_t participant, GsEngine **result)
-{
-	GsJobJoin	join = {
-		.token = token,
-		.nwords = (uint32_t) request->layout->nwords,
-		.keys_only = request->layout->keys_only,
-		.participant = participant
-	};
-
-	return open_engine(request, link, &join.message, type, sizeof(join), -1, result);
-}
-
-GsStatus
-gs_engine_gpu_join(const GsEngineRequest *request, GsEngineLink *link, uint64_t token,
-				   uint32_t participant, GsEngine **result)
-{
-	GsStatus	status = open_other(request, link, GS_MESSAGE_JOB_JOIN, token, participant, result);
-	GpuEngine  *engine = (GpuEngine *) *result;
-
-	if (engine != NULL)
-		engine->is_producer = true;
-	if (status == GS_STATUS_OK)
-		engine->has_input = true;
-	return status;
-}
-
-GsStatus
-gs_engine_gpu_read(const GsEngineRequest *request, GsEngineLink *link, uint64_t token,
-				   GsEngine **result)
-{
-	return open_other(request, link, GS_MESSAGE_JOB_READ, token, 0, result);
-}
-
 /* --------------------------------------------------------------------- input */
 
 static char *
@@ -208,30 +29,39 @@ buffer_start(const GpuEngine *engine, uint32_t buffer)
 	return engine->link->buffer_pool + (size_t) buffer * engine->link->buffer_bytes;
 }
 
+/* Adds the open batch to those in filled buffers, which gpusortd may not have taken. */
+static void
+keep_batch(GpuEngine *engine)
+{
+	engine->batch_open = false;
+	engine->filled.buffers[engine->filled.nbuffers++] = engine->batch_buffer;
+	engine->filled_batches[engine->batch_buffer] = engine->batch;
+}
+
 /* Sends the open batch, unless it is empty. */
 static GsStatus
 send_batch(GpuEngine *engine)
 {
-	GsBatchFilled filled = {0};
-	uint32_t	buffer = engine->batch_buffer;
+	const uint32_t buffer = engine->batch_buffer;
+	const GsBatch *batch = &engine->batch;
+	GsBatchFilled filled = {
+		.buffer = buffer,
+		.nrows = (uint32_t) batch->nrows,
+		.rows_bytes = (uint32_t) (batch->rows_end - batch->base)
+	};
 
 	if (!engine->batch_open)
 		return GS_STATUS_OK;
-	engine->batch_open = false;
-	if (engine->batch.nrows == 0)
+	if (batch->nrows == 0)
 	{
+		engine->batch_open = false;
 		engine->free_buffers |= UINT64_C(1) << buffer;
 		return GS_STATUS_OK;
 	}
 	engine->has_input = true;
-	filled.buffer = buffer;
-	filled.nrows = (uint32_t) engine->batch.nrows;
-	filled.rows_bytes = (uint32_t) (engine->batch.rows_end - engine->batch.base);
-	engine->filled.buffers[engine->filled.nbuffers++] = buffer;
-	engine->filled_batches[buffer] = engine->batch;
-	engine->nrows += engine->batch.nrows;
-	engine->base.stats.bytes_up += filled.rows_bytes +
-		engine->batch.nrows * engine->record_bytes;
+	keep_batch(engine);
+	engine->nrows += batch->nrows;
+	engine->base.stats.bytes_up += filled.rows_bytes + batch->nrows * engine->record_bytes;
 	return gs_gpu_send(engine, &filled.message, GS_MESSAGE_BATCH_FILLED, sizeof(filled));
 }
 
@@ -251,13 +81,12 @@ can_fill(const GpuEngine *engine)
 static GsStatus
 begin_batch(GpuEngine *engine)
 {
-	GsStatus	status = GS_STATUS_OK;
+	GsStatus	status;
 	GsAnyMessage message;
-	uint32_t	type;
 
 	do
-		status = gs_gpu_receive(engine, !can_fill(engine), &type, &message);
-	while (status == GS_STATUS_OK && (type != 0 || !can_fill(engine)));
+		status = gs_gpu_receive(engine, !can_fill(engine), &message);
+	while (status == GS_STATUS_OK && (message.message.type != 0 || !can_fill(engine)));
 	if (status != GS_STATUS_OK)
 		return status;
 	engine->batch_buffer = (uint32_t) __builtin_ctzll(engine->free_buffers);
@@ -294,17 +123,6 @@ gpu_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch)
 
 /* -------------------------------------------------------------- end of input */
 
-/* Adds the open batch to those that gpusortd did not take. */
-static void
-keep_batch(GpuEngine *engine)
-{
-	if (!engine->batch_open)
-		return;
-	engine->batch_open = false;
-	engine->filled.buffers[engine->filled.nbuffers++] = engine->batch_buffer;
-	engine->filled_batches[engine->batch_buffer] = engine->batch;
-}
-
 /* Number of rows in buffers that were filled and not freed. */
 static uint64_t
 count_filled_rows(const GpuEngine *engine)
@@ -326,8 +144,10 @@ end_batches(GpuEngine *engine)
 	if (!engine->memory_failed)
 		return send_batch(engine);
 	if (engine->batch_open)
+	{
 		engine->nrows += engine->batch.nrows;
-	keep_batch(engine);
+		keep_batch(engine);
+	}
 	return GS_STATUS_OK;
 }
 
@@ -509,11 +329,7 @@ seek(GpuEngine *engine, uint64_t position)
 		status = request_rows(engine, position);
 	start = gs_clock_us();
 	while (status == GS_STATUS_OK && engine->nready == 0)
-	{
-		uint32_t	type;
-
-		status = gs_gpu_receive(engine, true, &type, &message);
-	}
+		status = gs_gpu_receive(engine, true, &message);
 	engine->base.stats.stream_us += gs_clock_us() - start;
 	if (status == GS_STATUS_OK && !has_position(&engine->ready[0], position))
 		status = gs_gpu_fail(engine, "gpusortd sent other rows than requested");
@@ -540,9 +356,7 @@ gpu_fetch(GsEngine *base, uint64_t position, size_t nrows,
 		return status;
 
 	first = (size_t) (position - ready->position);
-	n = ready->nrows - first;
-	if (n > nrows)
-		n = nrows;
+	n = Min(ready->nrows - first, nrows);
 	start = buffer_start(engine, ready->buffer);
 	if (base->request.layout->keys_only)
 	{
@@ -578,7 +392,8 @@ gpu_return_input(GsEngine *base)
 	/* the open batch is returned last */
 	if (engine->phase == GPU_CLOSED)
 		return GS_STATUS_FAILED;
-	keep_batch(engine);
+	if (engine->batch_open)
+		keep_batch(engine);
 	engine->phase = GPU_RETURNING;
 	status = release_free_buffers(engine);
 	if (status == GS_STATUS_OK)
@@ -601,12 +416,10 @@ gpu_next_batch(GsEngine *base, const GsBatch **batch)
 		engine->batch_open = false;
 		while (status == GS_STATUS_OK && engine->nready == 0)
 		{
-			uint32_t	type;
-
-			status = gs_gpu_receive(engine, true, &type, &message);
+			status = gs_gpu_receive(engine, true, &message);
 
 			/* an upload in progress has finished */
-			if (status == GS_STATUS_OK && type == GS_MESSAGE_BATCH_FREE)
+			if (status == GS_STATUS_OK && message.message.type == GS_MESSAGE_BATCH_FREE)
 				status = release_free_buffers(engine);
 		}
 		if (status != GS_STATUS_OK)
@@ -658,4 +471,150 @@ gpu_close(GsEngine *base)
 		(is_done_producer || gs_gpu_send_plain(engine, GS_MESSAGE_JOB_CLOSE) == GS_STATUS_OK))
 		engine->link->release(engine->link, reusable);
 	runtime.release(runtime.arg, engine, sizeof(GpuEngine));
+}
+
+/* ---------------------------------------------------------------------- open */
+
+static const GsEngineOps gpu_ops = {
+	.reserve = gpu_reserve,
+	.sort = gpu_sort,
+	.fetch = gpu_fetch,
+	.return_input = gpu_return_input,
+	.next_batch = gpu_next_batch,
+	.close = gpu_close
+};
+
+/*
+ * Waits for JOB_READY.  Messages of the previous job, about its buffers, may still
+ * arrive and are ignored.  REFUSED: there is no job, or none to join, and the link can be used
+ * again.
+ */
+static GsStatus
+wait_until_ready(GpuEngine *engine, int timeout_ms)
+{
+	GsAnyMessage message;
+
+	do
+	{
+		if (!engine->link->receive(engine->link, timeout_ms, &message))
+			return gs_gpu_fail(engine, "gpusortd closed the connection");
+		if (message.message.type == 0)
+			return gs_gpu_fail(engine, "gpusortd does not answer");
+		if (message.message.type == GS_MESSAGE_FAILED)
+		{
+			message.failed.text[sizeof(message.failed.text) - 1] = '\0';
+			if (message.failed.failure != GS_FAILED_JOB &&
+				message.failed.failure != GS_FAILED_MEMORY)
+				return gs_gpu_fail(engine, message.failed.text);
+			engine->base.stats.full = gs_gpu_save_text(engine, message.failed.text);
+			return GS_STATUS_REFUSED;
+		}
+	} while (message.message.type != GS_MESSAGE_JOB_READY);
+	engine->token = message.job_ready.token;
+	return GS_STATUS_OK;
+}
+
+/*
+ * Opens an engine by a message that asks for a job, whose answer may take so long.  OOM: *result is
+ * NULL, and the link is released.
+ */
+static GsStatus
+open_engine(const GsEngineRequest *request, GsEngineLink *link, GsMessage *message,
+			GsMessageType type, size_t nbytes, int timeout_ms, GsEngine **result)
+{
+	GpuEngine  *engine = request->runtime.allocate(request->runtime.arg, sizeof(GpuEngine));
+	GsStatus	status;
+
+	*result = (GsEngine *) engine;
+	if (engine == NULL)
+	{
+		link->release(link, true);
+		return GS_STATUS_OOM;
+	}
+	memset(engine, 0, sizeof(*engine));
+	engine->base.ops = &gpu_ops;
+	engine->base.on_device = true;
+	engine->base.request = *request;
+	engine->base.stats.engine = "cuda";
+	engine->base.stats.device = link->welcome.device_name;
+	engine->base.stats.devices = link->has_choice ? GS_DEVICE_BIT(link->device) : 0;
+	engine->base.stats.peak_bytes = (size_t) link->buffer_bytes * link->nbuffers;
+	engine->link = link;
+	engine->record_bytes = gs_record_bytes(request->layout);
+	engine->free_buffers = UINT64_MAX >> (64 - link->nbuffers);
+	status = gs_gpu_send(engine, message, type, nbytes);
+	return status == GS_STATUS_OK ? wait_until_ready(engine, timeout_ms) : status;
+}
+
+GsStatus
+gs_engine_gpu_open(const GsEngineRequest *request, GsEngineLink *link,
+				   const GsGpuOptions *options, GsEngine **result)
+{
+	GsJobOpen	open = {
+		.nwords = (uint32_t) request->layout->nwords,
+		.keys_only = request->layout->keys_only,
+		.expected_bytes = options->expected_bytes,
+		.wait_ms = options->wait_ms,
+		.shared = options->shared,
+		.participant = options->participant
+	};
+	int			timeout_ms = (int) Min(options->wait_ms, INT_MAX - ANSWER_MS) + ANSWER_MS;
+	GsStatus	status = open_engine(request, link, &open.message, GS_MESSAGE_JOB_OPEN,
+									 sizeof(open), timeout_ms, result);
+
+	if (*result != NULL)
+		((GpuEngine *) *result)->algorithm = options->algorithm;
+	return status;
+}
+
+int
+gs_engine_gpu_device(const GsEngine *base)
+{
+	return ((const GpuEngine *) base)->link->device;
+}
+
+uint64_t
+gs_engine_gpu_token(const GsEngine *base)
+{
+	return ((const GpuEngine *) base)->token;
+}
+
+/*
+ * Opens an engine for the job of another one, by JOB_JOIN or JOB_READ.  Waits without a timeout:
+ * gpusortd does not answer while a call of the device blocks it, such as a sort by the host's
+ * processor, and if a producer left, gpusortd would later add it to the job, which would then fail.
+ */
+static GsStatus
+open_other(const GsEngineRequest *request, GsEngineLink *link, GsMessageType type, uint64_t token,
+		   uint32_t participant, GsEngine **result)
+{
+	GsJobJoin	join = {
+		.token = token,
+		.nwords = (uint32_t) request->layout->nwords,
+		.keys_only = request->layout->keys_only,
+		.participant = participant
+	};
+
+	return open_engine(request, link, &join.message, type, sizeof(join), -1, result);
+}
+
+GsStatus
+gs_engine_gpu_join(const GsEngineRequest *request, GsEngineLink *link, uint64_t token,
+				   uint32_t participant, GsEngine **result)
+{
+	GsStatus	status = open_other(request, link, GS_MESSAGE_JOB_JOIN, token, participant, result);
+	GpuEngine  *engine = (GpuEngine *) *result;
+
+	if (engine != NULL)
+		engine->is_producer = true;
+	if (status == GS_STATUS_OK)
+		engine->has_input = true;
+	return status;
+}
+
+GsStatus
+gs_engine_gpu_read(const GsEngineRequest *request, GsEngineLink *link, uint64_t token,
+				   GsEngine **result)
+{
+	return open_other(request, link, GS_MESSAGE_JOB_READ, token, 0, result);
 }

@@ -78,10 +78,10 @@ extern GsStatus gs_gpu_send_buffer(GpuEngine *engine, uint32_t type, uint32_t bu
 extern GsStatus gs_gpu_send_plain(GpuEngine *engine, uint32_t type);
 
 /*
- * Receives and handles the next message.  Without wait, there may be none: *type 0.
- * GS_STATUS_FULL: the device is out of memory.
+ * Receives and handles the next message.  It has type 0 if there is none, without wait, or if there
+ * is nothing else to do about it.  GS_STATUS_FULL: the device is out of memory.
  */
-extern GsStatus gs_gpu_receive(GpuEngine *engine, bool wait, uint32_t *type, GsAnyMessage *message);
+extern GsStatus gs_gpu_receive(GpuEngine *engine, bool wait, GsAnyMessage *message);
 
 /* Receives and handles messages up to the first one of a type. */
 extern GsStatus gs_gpu_wait_for_message(GpuEngine *engine, uint32_t wanted, GsAnyMessage *message);

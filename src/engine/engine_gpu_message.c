@@ -1,10 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * engine_gpu_message.c
- *	  The GPU engine: messages to and from gpusortd.
- *
- * Messages may arrive in any phase, so each is handled when it is received: it
- * frees a buffer, announces a batch, or reports a failure.
+ *	  The GPU engine: messages to and from gpusortd, which may arrive in any phase.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,13 +9,13 @@
 
 #include <string.h>
 
+#include "common/min_max.h"
+
 const char *
 gs_gpu_save_text(GpuEngine *engine, const char *text)
 {
-	size_t		len = strlen(text);
+	const size_t len = Min(strlen(text), sizeof(engine->detail) - 1);
 
-	if (len >= sizeof(engine->detail))
-		len = sizeof(engine->detail) - 1;
 	memcpy(engine->detail, text, len);
 	engine->detail[len] = '\0';
 	return engine->detail;
@@ -133,17 +130,15 @@ receive_ready(GpuEngine *engine, const GsBatchReady *ready)
 }
 
 GsStatus
-gs_gpu_receive(GpuEngine *engine, bool wait, uint32_t *type, GsAnyMessage *message)
+gs_gpu_receive(GpuEngine *engine, bool wait, GsAnyMessage *message)
 {
 	bool		fine = true;
 
-	*type = 0;
 	if (engine->phase == GPU_CLOSED)
 		return GS_STATUS_FAILED;
 	if (!engine->link->receive(engine->link, wait ? -1 : 0, message))
 		return gs_gpu_fail(engine, "gpusortd closed the connection");
-	*type = message->message.type;
-	switch (*type)
+	switch (message->message.type)
 	{
 		case 0:
 		case GS_MESSAGE_SORTED:
@@ -156,7 +151,7 @@ gs_gpu_receive(GpuEngine *engine, bool wait, uint32_t *type, GsAnyMessage *messa
 			if (message->ready.stream != engine->stream)
 			{
 				/* for a previous FETCH: only releases the buffer */
-				*type = 0;
+				message->message.type = 0;
 				if (message->ready.nrows > 0)
 					return gs_gpu_send_buffer(engine, GS_MESSAGE_BATCH_RELEASED,
 											  message->ready.buffer);
@@ -185,14 +180,10 @@ gs_gpu_receive(GpuEngine *engine, bool wait, uint32_t *type, GsAnyMessage *messa
 GsStatus
 gs_gpu_wait_for_message(GpuEngine *engine, uint32_t wanted, GsAnyMessage *message)
 {
-	uint32_t	type = 0;
+	GsStatus	status;
 
-	while (type != wanted)
-	{
-		GsStatus	status = gs_gpu_receive(engine, true, &type, message);
-
-		if (status != GS_STATUS_OK)
-			return status;
-	}
-	return GS_STATUS_OK;
+	do
+		status = gs_gpu_receive(engine, true, message);
+	while (status == GS_STATUS_OK && message->message.type != wanted);
+	return status;
 }

@@ -18,19 +18,16 @@
  *			 / \
  *			0	4
  *
- * A match compares two integers, the first 64 bits of the packed keys (key_pack.h),
- * which are computed once for each row.  Records are compared only if these bits are
- * equal and are not the whole key.  Rows with equal keys are ordered by the driver's
+ * A match compares the first 64 bits of the packed keys (key_pack.h), and records only if these
+ * bits are equal and are not the whole key.  Rows with equal keys are ordered by the driver's
  * comparison function, if there is one, and then by the number of their run, so the
  * merge is stable.  If keys are approximate, the caller verifies the order of the rows
- * that come out.  If no keys decide, the integers are what the driver locates rows by,
- * and it compares these.
+ * that come out.
  *
  * A record is followed by its row, as a reader of a run has it (run/run_file.h): the
  * row begins with the location word of the record, and tail words are offsets from it.
  *
- * ISO C, no PostgreSQL.  Nothing here fails or allocates, except the comparison
- * function.
+ * Nothing here fails or allocates, except the comparison function.
  *
  *-------------------------------------------------------------------------
  */
@@ -61,7 +58,7 @@ typedef struct GsMergeOrder
 	const GsRowCompare *compare;	/* orders rows with equal keys; may be NULL */
 	const GsRowCompare *verify; /* keys are approximate, and it has the last word; else NULL.
 								 * compare is the same, or NULL */
-	const GsRowCompare *instead;	/* orders all rows as well, if keys take too long; may be NULL */
+	const GsRowCompare *instead;	/* orders all rows, if keys take too long; may be NULL */
 	void	   *compare_arg;	/* of all */
 } GsMergeOrder;
 

@@ -4,23 +4,15 @@
  *	  Sorts the rows of a set of batches by their key records, in memory.
  *
  * Only 64-bit *words* are moved: the first bits of the packed key, and below them
- * the number of the row.
- *
- *	   63                        number_bits              0
- *	  | first chunk of the key  | batch no. | unit in batch |
- *
- * 5 M rows of 200 bytes have numbers of 28 bits and leave 36 for the key, so five
- * radix passes over 8-byte words order them: completely, if the packed key is no
- * wider, otherwise up to ties.  Row numbers ascend in input order, so any correct
- * sort of the words is a stable sort of the rows, and no two words are equal.
- *
- * Ties are then resolved by tie_sort.c.  For a random bigint, 36 bits leave almost no
- * ties; for a text, some.
+ * the number of the row (README.md).  5 M rows of 200 bytes have numbers of 28 bits and leave 36
+ * for the key, so five radix passes over 8-byte words order them: completely, if the packed key is
+ * no wider, otherwise up to ties, which tie_sort.c resolves.  For a random bigint, 36 bits leave
+ * almost no ties; for a text, some.
  *
  * With few distinct keys, all rows would tie in the first bits, and would be sorted
  * again by bits that are equal as well.  So while the first words are computed, a
- * small hash table has one row for each first word.  If all rows with the same
- * first word have the same key, no tie needs a further sort.
+ * small hash table has one row for each first word.  If all rows with equal first words
+ * have equal keys, no tie needs a further sort.
  *
  * Before it is sorted, the input is checked for being in ascending or descending
  * order, which costs little compared with computing the words.
@@ -41,9 +33,7 @@
  * A hash table with one row for each first word.  It is abandoned at the first row with
  * another key, and when it is half full, so it costs little if there are many distinct
  * keys.
- *
- * This is not an estimate of distinct values as in key/key_distinct.h: every row has
- * to be checked, because the result is relied on.
+ * Every row is checked, unlike in key/key_distinct.h, because the result is relied on.
  */
 #define SAMPLE_BITS		12
 #define NSAMPLES		((size_t) 1 << SAMPLE_BITS)
@@ -52,7 +42,7 @@ typedef struct KeySample
 {
 	uint64_t	word;
 	const uint64_t *record;		/* NULL: free */
-	const char *row;			/* NULL if keys_only */
+	const char *row;			/* the record if keys_only */
 } KeySample;
 
 typedef struct KeySamples
@@ -62,18 +52,7 @@ typedef struct KeySamples
 	KeySample	samples[NSAMPLES];
 } KeySamples;
 
-/* In which order the first words are. */
-typedef struct InputOrder
-{
-	bool		ascending;		/* no key is below the previous one */
-	bool		descending;		/* no key is above the previous one */
-} InputOrder;
-
 _Static_assert(sizeof(GsWordSortState) <= GS_WORD_SORT_STATE_BYTES, "GsWordSortState has grown");
-
-static bool make_first_words(GsWordSortState *state, InputOrder *order, KeySamples *samples);
-static GsStatus sort_all(GsWordSortState *state);
-static void reverse_all(GsWordSortState *state);
 
 bool
 gs_row_numbering(GsRowNumbering *numbering, size_t nbatches, size_t nunits)
@@ -82,7 +61,10 @@ gs_row_numbering(GsRowNumbering *numbering, size_t nbatches, size_t nunits)
 
 	numbering->unit_bits = nunits > 1 ? gs_bit_width(nunits - 1) : 0;
 	numbering->number_bits = numbering->unit_bits + batch_bits;
-	return numbering->number_bits <= GS_MAX_NUMBER_BITS;
+	if (numbering->number_bits > GS_MAX_NUMBER_BITS)
+		return false;
+	numbering->number_mask = (UINT64_C(1) << numbering->number_bits) - 1;
+	return true;
 }
 
 /*
@@ -119,126 +101,6 @@ free_scratch(GsWordSortState *state)
 	state->scratch = NULL;
 }
 
-GsStatus
-gs_word_sort(GsWordSort *sort, GsEngineStats *stats)
-{
-	const GsRuntime *runtime = sort->runtime;
-	GsWordSortState *state = runtime->allocate(runtime->arg, sizeof(GsWordSortState));
-	GsStatus	status;
-
-	if (state == NULL)
-		return GS_STATUS_OOM;
-	state->sort = sort;
-	state->stats = stats;
-	state->extract_bits = gs_extract_bits_function();
-	state->number_bits = sort->numbering.number_bits;
-	state->number_mask = (UINT64_C(1) << state->number_bits) - 1;
-	state->scratch = NULL;
-	state->words = runtime->allocate(runtime->arg, sort->nrows * sizeof(uint64_t));
-	if (state->words == NULL)
-	{
-		runtime->release(runtime->arg, state, sizeof(GsWordSortState));
-		return GS_STATUS_OOM;
-	}
-	state->chunk_bits = chunk_bits(sort);
-	gs_key_packing_init(&state->packing, sort->layout, state->chunk_bits);
-	stats->key_bits = state->packing.total_bits;
-	stats->key_tails = state->packing.has_tails;
-	stats->all_compared = false;
-
-	status = sort_all(state);
-	free_scratch(state);
-	sort->words = state->words;
-	if (status != GS_STATUS_OK)
-	{
-		runtime->release(runtime->arg, state->words, sort->nrows * sizeof(uint64_t));
-		sort->words = NULL;
-	}
-	runtime->release(runtime->arg, state, sizeof(GsWordSortState));
-	return status;
-}
-
-/* Comparisons need two words for each row of a tie group.  False: out of memory. */
-static bool
-make_scratch_for_ties(GsWordSortState *state)
-{
-	const size_t nrows = state->sort->nrows;
-	size_t		largest = 0;
-
-	for (size_t group = 0, next; group < nrows && largest < nrows - group; group = next)
-	{
-		next = tie_group_end(state, group, nrows);
-		largest = Max(largest, next - group);
-	}
-	if (2 * largest <= state->scratch_words)
-		return true;
-	free_scratch(state);
-	return allocate_scratch(state, 2 * largest);
-}
-
-/* Sorts all rows: from records to words in order. */
-static GsStatus
-sort_all(GsWordSortState *state)
-{
-	GsWordSort *sort = state->sort;
-	const GsRuntime *runtime = sort->runtime;
-	bool		refine;
-	InputOrder	order;
-	KeySamples *samples = NULL;
-	GsKeyPosition next = {0, TAIL_START};
-
-	/* the scratch of the words is not used yet: put the table there */
-	if (state->packing.nchunks > 1 && sort->compare == NULL &&
-		sort->nrows * sizeof(uint64_t) >= sizeof(KeySamples))
-	{
-		if (!allocate_scratch(state, sort->nrows))
-			return GS_STATUS_OOM;
-		samples = (KeySamples *) state->scratch;
-		samples->decisive = true;
-		samples->nwords = 0;
-		memset(samples->samples, 0, sizeof(samples->samples));
-	}
-	refine = make_first_words(state, &order, samples);
-	if (order.ascending)
-		state->stats->method = GS_METHOD_PRESORTED;
-	else if (order.descending)
-	{
-		state->stats->method = GS_METHOD_REVERSED;
-		reverse_all(state);
-	}
-	else
-		state->stats->method = sort->nrows <= GS_MERGE_SORT_MAX ?
-			GS_METHOD_MERGE : GS_METHOD_RADIX;
-
-	if (state->scratch == NULL && (refine || !(order.ascending || order.descending)) &&
-		!allocate_scratch(state, sort->nrows))
-		return GS_STATUS_OOM;
-	if (state->stats->method == GS_METHOD_MERGE)
-		gs_merge_sort(state->words, state->scratch, sort->nrows);
-	else if (state->stats->method == GS_METHOD_RADIX)
-	{
-		uint64_t   *sorted = gs_radix_sort(state->words, state->scratch, sort->nrows,
-										   state->number_bits,
-										   state->packing.chunks[0].bits, runtime,
-										   &state->stats->passes);
-
-		if (sorted != state->words)
-		{
-			state->scratch = state->words;
-			state->words = sorted;
-		}
-	}
-	if (refine)
-	{
-		if (sort->compare != NULL && !make_scratch_for_ties(state))
-			return GS_STATUS_OOM;
-		if (state->packing.nchunks > 0 && !state->packing.chunks[0].is_tail)
-			next.chunk = 1;
-		gs_tie_sort(state, 0, sort->nrows, next);
-	}
-	return GS_STATUS_OK;
-}
-
 /* Has the row the same key as the previous rows with this word? */
 static inline bool
 agrees(KeySamples *samples, const GsKeyLayout *layout, const KeySample *row)
@@ -264,20 +126,23 @@ sample_keys(KeySamples *samples, const GsBatch *batch, size_t start, size_t n,
 {
 	for (size_t i = 0; i < n && samples->decisive; i++)
 	{
-		KeySample	row = {.word = words[i],.record = gs_batch_record(batch, start + i)};
+		const KeySample row = {
+			.word = words[i],
+			.record = gs_batch_record(batch, start + i),
+			.row = gs_batch_pushed(batch, layout, start + i)
+		};
 
-		if (!layout->keys_only)
-			row.row = gs_batch_row(batch, gs_record_unit(row.record, layout->nwords));
 		samples->decisive = agrees(samples, layout, &row);
 	}
 }
 
 /*
  * Computes the words of all rows, in input order.  Returns whether equal words can
- * belong to different keys, which samples (may be NULL) can rule out.
+ * belong to different keys, which samples (may be NULL) can rule out.  *method becomes PRESORTED
+ * or REVERSED if the words are in order; else NONE.
  */
 static bool
-make_first_words(GsWordSortState *state, InputOrder *order, KeySamples *samples)
+make_first_words(GsWordSortState *state, KeySamples *samples, GsMethod *method)
 {
 	const GsWordSort *sort = state->sort;
 	const GsKeyPacking *packing = &state->packing;
@@ -327,8 +192,7 @@ make_first_words(GsWordSortState *state, InputOrder *order, KeySamples *samples)
 			}
 		}
 	}
-	order->ascending = ascending;
-	order->descending = descending;
+	*method = ascending ? GS_METHOD_PRESORTED : descending ? GS_METHOD_REVERSED : GS_METHOD_NONE;
 	if (samples != NULL && samples->decisive)
 		return false;
 	return packing->nchunks > 1 || (packing->nchunks == 1 && chunk == NULL) ||
@@ -366,4 +230,111 @@ reverse_all(GsWordSortState *state)
 		end = tie_group_end(state, start, n);
 		reverse_range(state, start, end);
 	}
+}
+
+/* Comparisons need two words for each row of a tie group.  False: out of memory. */
+static bool
+make_scratch_for_ties(GsWordSortState *state)
+{
+	const size_t nrows = state->sort->nrows;
+	size_t		largest = 0;
+
+	for (size_t group = 0, next; group < nrows && largest < nrows - group; group = next)
+	{
+		next = tie_group_end(state, group, nrows);
+		largest = Max(largest, next - group);
+	}
+	if (2 * largest <= state->scratch_words)
+		return true;
+	free_scratch(state);
+	return allocate_scratch(state, 2 * largest);
+}
+
+/* Sorts all rows: from records to words in order. */
+static GsStatus
+sort_all(GsWordSortState *state)
+{
+	const GsWordSort *sort = state->sort;
+	GsEngineStats *stats = state->stats;
+	bool		refine;
+	KeySamples *samples = NULL;
+
+	/* the scratch of the words is not used yet: put the table there */
+	if (state->packing.nchunks > 1 && sort->compare == NULL &&
+		sort->nrows * sizeof(uint64_t) >= sizeof(KeySamples))
+	{
+		if (!allocate_scratch(state, sort->nrows))
+			return GS_STATUS_OOM;
+		samples = (KeySamples *) state->scratch;
+		samples->decisive = true;
+		samples->nwords = 0;
+		memset(samples->samples, 0, sizeof(samples->samples));
+	}
+	refine = make_first_words(state, samples, &stats->method);
+	if (state->scratch == NULL && (refine || stats->method == GS_METHOD_NONE) &&
+		!allocate_scratch(state, sort->nrows))
+		return GS_STATUS_OOM;
+	if (stats->method == GS_METHOD_REVERSED)
+		reverse_all(state);
+	else if (stats->method == GS_METHOD_NONE && sort->nrows <= GS_MERGE_SORT_MAX)
+	{
+		stats->method = GS_METHOD_MERGE;
+		gs_merge_sort(state->words, state->scratch, sort->nrows);
+	}
+	else if (stats->method == GS_METHOD_NONE)
+	{
+		uint64_t   *sorted = gs_radix_sort(state->words, state->scratch, sort->nrows,
+										   state->number_bits, state->packing.chunks[0].bits,
+										   sort->runtime, &stats->passes);
+
+		stats->method = GS_METHOD_RADIX;
+		if (sorted != state->words)
+		{
+			state->scratch = state->words;
+			state->words = sorted;
+		}
+	}
+	if (refine)
+	{
+		if (sort->compare != NULL && !make_scratch_for_ties(state))
+			return GS_STATUS_OOM;
+		gs_tie_sort(state, state->packing.nchunks > 0 && !state->packing.chunks[0].is_tail ? 1 : 0);
+	}
+	return GS_STATUS_OK;
+}
+
+GsStatus
+gs_word_sort(GsWordSort *sort, GsEngineStats *stats)
+{
+	const GsRuntime *runtime = sort->runtime;
+	GsWordSortState *state = runtime->allocate(runtime->arg, sizeof(GsWordSortState));
+	GsStatus	status;
+
+	if (state == NULL)
+		return GS_STATUS_OOM;
+	state->sort = sort;
+	state->stats = stats;
+	state->extract_bits = gs_extract_bits_function();
+	state->number_bits = sort->numbering.number_bits;
+	state->scratch = NULL;
+	state->words = runtime->allocate(runtime->arg, sort->nrows * sizeof(uint64_t));
+	if (state->words == NULL)
+	{
+		runtime->release(runtime->arg, state, sizeof(GsWordSortState));
+		return GS_STATUS_OOM;
+	}
+	state->chunk_bits = chunk_bits(sort);
+	gs_key_packing_init(&state->packing, sort->layout, state->chunk_bits);
+	stats->key_bits = state->packing.total_bits;
+	stats->key_tails = state->packing.has_tails;
+	stats->all_compared = false;
+
+	status = sort_all(state);
+	free_scratch(state);
+	if (status == GS_STATUS_OK)
+		sort->words = state->words;
+	else
+		runtime->release(runtime->arg, state->words, sort->nrows * sizeof(uint64_t));
+	runtime->release(runtime->arg, state, sizeof(GsWordSortState));
+	return status;
 }

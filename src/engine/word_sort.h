@@ -3,8 +3,6 @@
  * word_sort.h
  *	  Sorts the rows of a set of batches by their key records, in memory.
  *
- * ISO C, no PostgreSQL.
- *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_WORD_SORT_H
@@ -19,7 +17,7 @@
 #include "engine/engine.h"
 
 /*
- * A row's number is its batch and its unit in the batch (batch.h), side by side.  So
+ * The number of a row is its batch and its unit in the batch (batch.h), side by side.  So
  * numbers ascend in input order, and the address of a row is computed from its
  * number without reading memory.  In a sort word, the number has the low
  * number_bits bits, and the key the others.
@@ -28,6 +26,7 @@ typedef struct GsRowNumbering
 {
 	int			unit_bits;
 	int			number_bits;
+	uint64_t	number_mask;	/* these bits of a word */
 } GsRowNumbering;
 
 /* Leaves GS_MIN_KEY_CHUNK_BITS for the key; enough for 128 GB of rows. */
@@ -45,16 +44,17 @@ gs_row_number(const GsRowNumbering *numbering, size_t batch, size_t unit)
 	return (uint64_t) batch << numbering->unit_bits | unit;
 }
 
+/* The batch of a word's row, and its unit there. */
 static inline const GsBatch *
-gs_row_batch(const GsRowNumbering *numbering, const GsBatch *batches, uint64_t number)
+gs_word_batch(const GsRowNumbering *numbering, const GsBatch *batches, uint64_t word)
 {
-	return &batches[number >> numbering->unit_bits];
+	return &batches[(word & numbering->number_mask) >> numbering->unit_bits];
 }
 
 static inline size_t
-gs_row_unit(const GsRowNumbering *numbering, uint64_t number)
+gs_word_unit(const GsRowNumbering *numbering, uint64_t word)
 {
-	return (size_t) (number & ((UINT64_C(1) << numbering->unit_bits) - 1));
+	return (size_t) (word & ((UINT64_C(1) << numbering->unit_bits) - 1));
 }
 
 typedef struct GsWordSort

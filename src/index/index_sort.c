@@ -17,7 +17,6 @@
 #include "index/index_row.h"
 #include "index/index_scan.h"
 #include "index/index_sort.h"
-#include "share/share_gather.h"
 #include "pg_compat.h"
 #include "sort/sort.h"
 #include "sort/sort_parallel.h"

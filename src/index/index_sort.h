@@ -25,7 +25,7 @@
 #include "utils/relcache.h"
 
 #include "key/key_columns.h"
-#include "share/share_gather.h"
+#include "share/share_rows.h"
 #include "share/share_state.h"
 
 typedef struct GsIndexSort GsIndexSort;

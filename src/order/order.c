@@ -3,9 +3,9 @@
  * order.c
  *	  What decides the order of rows: keys, comparisons, or both.
  *
- * An engine sorts by keys, and by gs_order_tied_rows where these are equal.  So runs are merged; by
- * approximate keys a block ahead, whose order is verified (run/run_block.h), unless the caller
- * verifies it.  If some run has no keys, only comparisons decide.
+ * An engine sorts by keys, and by gs_order_tied_rows where these are equal.  Runs are merged
+ * in the same way; by approximate keys a block ahead, whose order is verified (run/run_block.c),
+ * unless the caller verifies it.  If some run has no keys, only comparisons decide.
  *
  *-------------------------------------------------------------------------
  */
@@ -137,8 +137,7 @@ gs_order_merged(GsOrder *order)
 bool
 gs_order_leaves_ties(const GsOrder *order, const GsEngine *engine)
 {
-	return engine->capabilities->on_device && gs_order_first_tied(order) >= 0 &&
-		!engine->stats.all_differ;
+	return engine->on_device && gs_order_first_tied(order) >= 0 && !engine->stats.all_differ;
 }
 
 bool
@@ -161,7 +160,7 @@ gs_order_verify(GsOrder *order, GsEngine *engine, bool extends_run)
 	else if (gs_order_verifies_keys(order) &&
 			 !(engine->stats.all_compared && gs_order_first_tied(order) == 0))
 		status = gs_verify_keys(engine, order->key, order->compare, &found);
-	if (!found.succeeded && engine->capabilities->can_compare &&
+	if (!found.succeeded && !engine->on_device &&
 		gs_engine_cpu_resort(engine, &gs_order_all_rows, order) == GS_STATUS_OK)
 	{
 		found.succeeded = true;

@@ -5,7 +5,7 @@
  *
  * Most types of extensions and users are like a built-in one, or begin with a number that decides
  * most comparisons.  So a guess takes the first bytes of a value for a number, or for bytes to
- * compare one by one, ascending or descending.  engine/guess_sort.c finds out whether it is right.
+ * compare one by one, ascending or descending.  engine/tie_sort.c finds out whether it is right.
  *
  *-------------------------------------------------------------------------
  */

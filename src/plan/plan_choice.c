@@ -20,7 +20,7 @@
 /*
  * The least rows if the first column is passed by value and only compared, for which PostgreSQL
  * need not find values in rows.  PostgreSQL's time divided by gpusort's, by a comparison function
- * in C whose order can be guessed (engine/guess_sort.c), and by another one: 0.87 and 0.85 with
+ * in C whose order can be guessed (engine/tie_sort.c), and by another one: 0.87 and 0.85 with
  * 1,000 rows, 1.3 and 1.04 with 3,000; 1.13 for the other one with 10,000 (Zen 5, busy,
  * PostgreSQL 15.20, 2026-11-24).
  */

@@ -122,14 +122,6 @@ is_of_last_group(GsSortGroups *groups, TupleTableSlot *slot)
 	return i == 0;
 }
 
-/* The row that was read last begins the next batch.  It stays in the child's slot until then. */
-static TupleTableSlot *
-end_batch(GsSortGroups *groups, TupleTableSlot *next)
-{
-	groups->next = next;
-	return NULL;
-}
-
 TupleTableSlot *
 gs_sort_groups_next(GsSortGroups *groups)
 {
@@ -148,7 +140,10 @@ gs_sort_groups_next(GsSortGroups *groups)
 		if (TTS_EMPTY(groups->last_group))
 			ExecCopySlot(groups->last_group, slot);
 		else if (!is_of_last_group(groups, slot))
-			return end_batch(groups, slot);
+		{
+			groups->next = slot;	/* it stays in the child's slot until the next batch */
+			return NULL;
+		}
 	}
 	groups->nread++;
 	return slot;

@@ -23,9 +23,9 @@ typedef struct GsSortGroups
 	int			npresorted;		/* columns by which the rows arrive in order */
 	bool		at_end;			/* all rows were read */
 	bool		full_keys;		/* truncated keys have left too many ties */
-	int			nkeyed;			/* how many columns are keyed whatever they cost, since others left too many ties */
+	int			nkeyed;			/* columns to key whatever they cost, as others tied too often */
 	bool		may_be_in_order;	/* all columns may order the rows of the next batch already */
-	GsOutputVerification *verification; /* of the rows of all batches; NULL: not begun, or not wanted */
+	GsOutputVerification *verification; /* of all batches; NULL: not begun, or not wanted */
 
 	/* for EXPLAIN and the log */
 	uint64		nbatches;
@@ -40,7 +40,7 @@ typedef struct GsSortGroups
 	FmgrInfo   *equality;		/* of the presorted ones */
 	ExprContext *econtext;		/* for its memory */
 	TupleTableSlot *last_group; /* a row of the group that ends the batch; empty: not there yet */
-	TupleTableSlot *next;		/* the child's slot, with the row that begins the next batch; NULL: none */
+	TupleTableSlot *next;		/* the slot with the first row of the next batch; NULL: none */
 	uint64		enough;			/* rows after which the batch ends with their group */
 	uint64		most;			/* of these */
 	uint64		nread;			/* rows of the batch */
@@ -58,8 +58,7 @@ typedef struct GsSortGroups
  * the first npresorted columns.  memory_rows: estimated rows for which a sort has memory.
  */
 extern GsSortGroups *gs_sort_groups_create(PlanState *child, const GsSortColumn *columns,
-										   int npresorted,
-										   double memory_rows);
+										   int npresorted, double memory_rows);
 
 /* Begins the next batch. */
 extern void gs_sort_groups_begin(GsSortGroups *groups);

@@ -24,15 +24,6 @@
 #include "executor/instrument.h"
 #include "miscadmin.h"
 
-void
-gs_seqscan_begin(GsSeqScan *scan, PlanState *child)
-{
-	*scan = (GsSeqScan)
-	{
-		.child = child
-	};
-}
-
 /* The scan that returned the child's last row; NULL: another node did, or changed the row. */
 static SeqScanState *
 find_scan(PlanState *node)

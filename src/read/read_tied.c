@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * read_tied.c
- *	  Estimates how many rows have the same key.
+ *	  Estimates how many rows have the same key, by the first rows or by statistics.
  *
  * What counts is how many comparisons a row takes: a merge sort of n rows with the same key takes
  * log2(n) for each.
@@ -31,8 +31,15 @@
 #include "store/store_topn.h"
 
 #include "access/htup_details.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_statistic.h"
 #include "common/hashfn.h"
+#include "executor/executor.h"
+#include "nodes/primnodes.h"
+#include "optimizer/tlist.h"
+#include "parser/parsetree.h"
 #include "port/pg_bitutils.h"
+#include "utils/syscache.h"
 
 /* About so many rows are sampled, and at most twice as many different keys. */
 #define SAMPLED_ROWS	512
@@ -48,30 +55,11 @@
 
 /*
  * From so many comparisons of a row on, keys of the next column cost less; if these are expensive;
- * and if values have to be fetched for each comparison.  Processor time with keys of all rows,
- * relative to comparisons of tied rows, ORDER BY a, b, 100,000 rows in memory (minimum of 3 by
- * turns, 2 busy cores of an AMD EPYC, Zen 5, PostgreSQL 15.20, 2026-11-27):
- *
- *	rows with equal a		 3		 6		 12		 50
- *	b text "C" of 32 bytes	0.97	0.95	0.89	0.92
- *	the same of 320 bytes	1.01	0.83	0.90	0.76
- *	text, ICU				0.96	0.82	0.71	0.58
- *	numeric						0.64	0.58	0.52
- *	int[]					1.04	0.78	0.68	0.40
- *	bytea					1.13	1.08	0.97	0.92
- *	text, C library			1.41	1.28	1.21	0.95
- *	jsonb					1.55	1.47	1.04	0.74
+ * and if values have to be fetched for each comparison.  README.md has the figures.
  */
 #define MANY_COMPARISONS	0.8
 #define MANY_OF_EXPENSIVE	3.5
 #define MANY_FETCHES		0.5
-
-static double
-least_comparisons(const GsTiedColumn *column, int ntoasted)
-{
-	return ntoasted > SAMPLED_VALUES / 2 ? MANY_FETCHES : column->is_expensive ? MANY_OF_EXPENSIVE :
-		MANY_COMPARISONS;
-}
 
 typedef struct SampledKey
 {
@@ -204,12 +192,12 @@ want_keys(KeySample *sample, const GsTiedColumn *column, double nrows_expected)
 	const double at_end = rows_that_follow(sample->nrows, sample->nkeys);
 	double		growth = 1;
 	double		ncomparisons;
-	double		least;
+	const double least = sample->ntoasted > SAMPLED_VALUES / 2 ? MANY_FETCHES :
+		column->is_expensive ? MANY_OF_EXPENSIVE : MANY_COMPARISONS;
 
 	if (sample->at_first > 0 && at_end > 0)
 		growth = Max(Min(log(at_end / sample->at_first) / log(GS_TIED_CHECK_FACTOR), 1), 0);
 	ncomparisons = comparisons_of_row(sample, pow(Max(nrows_expected / sample->nall, 1), growth));
-	least = least_comparisons(column, sample->ntoasted);
 	pfree(sample);
 	return ncomparisons >= least;
 }
@@ -259,8 +247,7 @@ gs_tied_rows_want_keys(const GsTiedColumn *column, const GsEngine *engine, doubl
 
 bool
 gs_tied_few_want_keys(const GsTiedColumn *column, const GsFew *few, GsOrderCompare *compare,
-					  int ncolumns,
-					  double nrows_expected, double nrows_of_key)
+					  int ncolumns, double nrows_expected, double nrows_of_key)
 {
 	const int	nrows = gs_few_count(few);
 	KeySample  *sample = create_sample(nrows);
@@ -274,4 +261,118 @@ gs_tied_few_want_keys(const GsTiedColumn *column, const GsFew *few, GsOrderCompa
 					mix(0, gs_order_compare_hash(compare, row, 0, ncolumns)) | 1);
 	}
 	return want_keys(sample, column, nrows_expected);
+}
+
+/* --------------------------------------------------------------- statistics */
+
+/*
+ * A device leaves tied rows to the server, which finds them as it returns rows: this takes less
+ * time than keys of a column of variable width, unless many rows tie.  From so many rows with the
+ * same key on, many tie; if keys of the next column are expensive, and otherwise.  Rows that tie
+ * with one other row are too many, and the first thousands of millions of rows do not show them.
+ *
+ * ORDER BY a bigint and a text "C" of 32 bytes, 2 M rows, 1 and 2 to each bigint: 335 and 236 ms
+ * with keys of the text, 203 and 725 without (H200, PostgreSQL 18.6, 2026-11-27).
+ */
+#define MANY_EXPENSIVE_ROWS	1.5
+#define MANY_ROWS_OF_KEY	1.1
+
+/* The column of a table that a plan returns as attno; NULL: it computes it, or reads no table. */
+static const Var *
+find_column(const Plan *plan, AttrNumber attno)
+{
+	while (plan != NULL)
+	{
+		const TargetEntry *entry = get_tle_by_resno(plan->targetlist, attno);
+		const Var  *var = entry == NULL ? NULL : (const Var *) entry->expr;
+
+		if (var == NULL || !IsA(var, Var))
+			return NULL;
+		if (var->varno != OUTER_VAR && var->varno != INNER_VAR)
+			return IS_SPECIAL_VARNO(var->varno) || var->varattno <= 0 ? NULL : var;
+		plan = var->varno == OUTER_VAR ? outerPlan(plan) : innerPlan(plan);
+		attno = var->varattno;
+	}
+	return NULL;
+}
+
+static double
+rows_of_table(Oid table)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(table));
+	double		nrows = 0;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		nrows = ((Form_pg_class) GETSTRUCT(tuple))->reltuples;
+		ReleaseSysCache(tuple);
+	}
+	return nrows;
+}
+
+/*
+ * How many of nrows rows, at least of those of the table, have the same value in a column, on
+ * average; 0: not known.
+ */
+static double
+rows_of_value(Oid table, AttrNumber attno, double nrows)
+{
+	HeapTuple	tuple = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(table),
+										Int16GetDatum(attno),
+										BoolGetDatum(false));
+	const double ntable = rows_of_table(table);
+	double		ndistinct = 0;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		ndistinct = ((Form_pg_statistic) GETSTRUCT(tuple))->stadistinct;
+		ReleaseSysCache(tuple);
+	}
+	if (ndistinct < 0)			/* a share of the rows */
+		ndistinct *= -ntable;
+	return ndistinct > 0 ? Max(nrows, ntable) / ndistinct : 0;
+}
+
+double
+gs_tied_rows_of_key(const PlanState *child, const GsSortColumn *columns, int ncolumns)
+{
+	double		least = 0;
+
+	for (int i = 0; i < ncolumns; i++)
+	{
+		const Var  *var = find_column(child->plan, columns[i].attno);
+		const RangeTblEntry *entry = var == NULL ? NULL : exec_rt_fetch(var->varno, child->state);
+		const double nrows = entry == NULL || entry->rtekind != RTE_RELATION ? 0 :
+			rows_of_value(entry->relid, var->varattno, child->plan->plan_rows);
+
+		if (nrows > 0 && (least == 0 || nrows < least))
+			least = nrows;
+	}
+	return least;
+}
+
+int
+gs_tied_keyed_on_device(const PlanState *child, const GsSortColumn *columns, int ncolumns,
+							  TupleDesc desc, bool in_job)
+{
+	int			n = 1;
+	bool		expensive;
+	double		nrows;
+
+	while (n < ncolumns && !gs_key_columns_is_variable(&columns[n], desc))
+		n++;
+	if (n == ncolumns)
+		return ncolumns;
+	expensive = gs_key_columns_is_expensive(&columns[n]);
+	/* all participants make cheap keys, while one alone looks for ties */
+	if (in_job && !expensive)
+		return ncolumns;
+	nrows = gs_tied_rows_of_key(child, columns, n);
+	if (nrows > 0 && nrows < (expensive ? MANY_EXPENSIVE_ROWS : MANY_ROWS_OF_KEY))
+		return 0;
+	while (n < ncolumns &&
+		   !(gs_key_columns_is_variable(&columns[n], desc) &&
+			 gs_key_columns_is_expensive(&columns[n])))
+		n++;
+	return in_job ? ncolumns : n;
 }

@@ -1,13 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * run_block.c
- *	  Rows of a merge by approximate keys, verified a block at a time: see run_block.h.
+ *	  Rows of a merge by approximate keys, verified a block at a time.
+ *
+ * The merge goes by the keys, a block of rows ahead.  Before a row of the block is returned, each
+ * one is compared with the one before, unless both are of the same run, and the last one with the
+ * next row of each run.  That proves the order.  If it is wrong, the rows of the block go back to
+ * their runs, and are merged again by comparisons, as are all that follow (README.md has the
+ * reasons).
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "run/run_block.h"
 #include "run/run_set_state.h"
 
 #include "miscadmin.h"
@@ -214,18 +219,15 @@ merge_by_comparisons(GsRunBlock *block, GsRunSet *set)
 	set->stats.nrepaired++;
 }
 
-const uint64 *
-gs_run_block_next(GsRunSet *set)
+bool
+gs_run_block_next(GsRunSet *set, const uint64 **record)
 {
 	GsRunBlock *block = set->block;
 
-	if (block->at == block->nrows && !fill(block, set))
+	if (!block->failed && block->at == block->nrows && !fill(block, set))
 		merge_by_comparisons(block, set);
-	return block->failed || block->nrows == 0 ? NULL : record_of(block, block->at++);
-}
-
-bool
-gs_run_block_failed(const GsRunBlock *block)
-{
-	return block->failed;
+	if (block->failed)
+		return false;
+	*record = block->nrows == 0 ? NULL : record_of(block, block->at++);
+	return true;
 }

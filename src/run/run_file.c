@@ -39,25 +39,17 @@ typedef struct Link
 /* ------------------------------------------------------------------ the store */
 
 GsRunStore *
-gs_run_store_create(Size extent_bytes, const GsRunPlace *where)
+gs_run_store_open(Size extent_bytes, const GsRunPlace *where, bool owned_elsewhere)
 {
 	GsRunStore *store = palloc0(sizeof(GsRunStore));
 
 	store->context = CurrentMemoryContext;
 	store->where = *where;
+	store->owned_elsewhere = owned_elsewhere;
 	store->extent_bytes = extent_bytes;
 	store->free_allocated = 64;
 	store->free_extents = palloc(sizeof(int64) * store->free_allocated);
 	store->files = palloc(sizeof(File));
-	return store;
-}
-
-GsRunStore *
-gs_run_store_open(Size extent_bytes, const GsRunPlace *where)
-{
-	GsRunStore *store = gs_run_store_create(extent_bytes, where);
-
-	store->owned_elsewhere = true;
 	return store;
 }
 
@@ -129,64 +121,32 @@ locate(GsRunStore *store, int64 extent, off_t *start)
 	return store->files[number];
 }
 
-/* Counts a transfer as BufFiles do, in blocks. */
-static int64
-blocks_of(Size nbytes)
-{
-	return (nbytes + BLCKSZ - 1) / BLCKSZ;
-}
-
-/* Measures the time of a transfer, if track_io_timing is on. */
+/* Counts a transfer as BufFiles do, in blocks, and its time, if track_io_timing is on. */
 static void
-begin_io(instr_time *start)
+count_transfer(bool writes, int nbytes, instr_time start)
 {
-	CHECK_FOR_INTERRUPTS();
-	if (track_io_timing)
-		INSTR_TIME_SET_CURRENT(*start);
-}
+	const int64 nblocks = (nbytes + BLCKSZ - 1) / BLCKSZ;
 
-static void
-end_io(instr_time *start, instr_time *sum)
-{
 	if (track_io_timing)
 	{
 		instr_time	end;
 
 		INSTR_TIME_SET_CURRENT(end);
-		INSTR_TIME_ACCUM_DIFF(*sum, end, *start);
+		INSTR_TIME_ACCUM_DIFF(*(writes ? &pgBufferUsage.temp_blk_write_time :
+								&pgBufferUsage.temp_blk_read_time), end, start);
 	}
-}
-
-/* Writes the first nbytes of an extent. */
-static void
-write_extent(GsRunStore *store, int64 extent, char *data, Size nbytes)
-{
-	off_t		offset;
-	File		file = locate(store, extent, &offset);
-
-	while (nbytes > 0)
+	if (writes)
 	{
-		instr_time	start = {0};
-		int			written;
-
-		begin_io(&start);
-		written = FileWrite(file, data, (int) Min(nbytes, MAX_TRANSFER_BYTES), offset,
-							WAIT_EVENT_BUFFILE_WRITE);
-		if (written <= 0)
-			ereport(ERROR,
-					(errcode_for_file_access(),
-					 errmsg("could not write to file \"%s\": %m", FilePathName(file))));
-		end_io(&start, &pgBufferUsage.temp_blk_write_time);
-		pgBufferUsage.temp_blks_written += blocks_of(written);
-		gs_stats_add(GS_STAT_TEMP_BYTES, written);
-		data += written;
-		nbytes -= written;
-		offset += written;
+		pgBufferUsage.temp_blks_written += nblocks;
+		gs_stats_add(GS_STAT_TEMP_BYTES, nbytes);
 	}
+	else
+		pgBufferUsage.temp_blks_read += nblocks;
 }
 
+/* Reads or writes nbytes of an extent, from an offset on. */
 static void
-read_extent(GsRunStore *store, int64 extent, Size at, char *data, Size nbytes)
+transfer(GsRunStore *store, int64 extent, Size at, char *data, Size nbytes, bool writes)
 {
 	off_t		offset;
 	File		file = locate(store, extent, &offset);
@@ -194,26 +154,32 @@ read_extent(GsRunStore *store, int64 extent, Size at, char *data, Size nbytes)
 	offset += at;
 	while (nbytes > 0)
 	{
+		const int	most = (int) Min(nbytes, MAX_TRANSFER_BYTES);
 		instr_time	start = {0};
-		int			got;
+		int			done;
 
-		begin_io(&start);
-		got = FileRead(file, data, (int) Min(nbytes, MAX_TRANSFER_BYTES), offset,
-					   WAIT_EVENT_BUFFILE_READ);
-		if (got < 0)
+		CHECK_FOR_INTERRUPTS();
+		if (track_io_timing)
+			INSTR_TIME_SET_CURRENT(start);
+		done = writes ? FileWrite(file, data, most, offset, WAIT_EVENT_BUFFILE_WRITE) :
+			FileRead(file, data, most, offset, WAIT_EVENT_BUFFILE_READ);
+		if (writes && done <= 0)
+			ereport(ERROR,
+					(errcode_for_file_access(),
+					 errmsg("could not write to file \"%s\": %m", FilePathName(file))));
+		if (done < 0)
 			ereport(ERROR,
 					(errcode_for_file_access(),
 					 errmsg("could not read file \"%s\": %m", FilePathName(file))));
-		if (got == 0)
+		if (done == 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_DATA_CORRUPTED),
 					 errmsg("could not read file \"%s\": unexpected end of file",
 							FilePathName(file))));
-		end_io(&start, &pgBufferUsage.temp_blk_read_time);
-		pgBufferUsage.temp_blks_read += blocks_of(got);
-		data += got;
-		nbytes -= got;
-		offset += got;
+		count_transfer(writes, done, start);
+		data += done;
+		nbytes -= done;
+		offset += done;
 	}
 }
 
@@ -222,16 +188,16 @@ read_extent(GsRunStore *store, int64 extent, Size at, char *data, Size nbytes)
 void
 gs_run_writer_begin(GsRunWriter *writer, GsRunStore *store, char *buffer)
 {
-	writer->store = store;
-	writer->extent = allocate_extent(store);
-	writer->buffer = buffer;
-	writer->room = store->extent_bytes - LINK_BYTES;
-	writer->used = 0;
-	writer->first_row = -1;
-	writer->longest = 0;
-	writer->run.first_extent = writer->extent;
-	writer->run.nbytes = 0;
-	writer->run.in_order = true;
+	const int64 extent = allocate_extent(store);
+
+	*writer = (GsRunWriter) {
+		.store = store,
+		.extent = extent,
+		.buffer = buffer,
+		.room = store->extent_bytes - LINK_BYTES,
+		.first_row = -1,
+		.run = {.first_extent = extent,.in_order = true}
+	};
 }
 
 /* Writes the full buffer and begins the next extent. */
@@ -241,7 +207,7 @@ next_extent(GsRunWriter *writer)
 	const Link	link = {.next = allocate_extent(writer->store),.first_row = writer->first_row};
 
 	memcpy(writer->buffer + writer->room, &link, LINK_BYTES);
-	write_extent(writer->store, writer->extent, writer->buffer, writer->store->extent_bytes);
+	transfer(writer->store, writer->extent, 0, writer->buffer, writer->store->extent_bytes, true);
 	writer->run.in_order &= link.next == writer->extent + 1;
 	writer->extent = link.next;
 	writer->run.nbytes += writer->used;
@@ -326,7 +292,7 @@ gs_run_write_key(GsRunWriter *writer, uint64 key)
 GsRun
 gs_run_writer_end(GsRunWriter *writer)
 {
-	write_extent(writer->store, writer->extent, writer->buffer, writer->used);
+	transfer(writer->store, writer->extent, 0, writer->buffer, writer->used, true);
 	writer->run.nbytes += writer->used;
 	return writer->run;
 }
@@ -337,17 +303,17 @@ void
 gs_run_reader_begin(GsRunReader *reader, GsRunStore *store, const GsKeyLayout *layout,
 					const GsRun *run, bool consume, char *buffer, Size buffer_bytes)
 {
-	reader->store = store;
-	reader->layout = layout;
-	reader->consume = consume;
-	reader->extent = run->first_extent;
-	reader->offset = 0;
-	reader->left = run->nbytes;
-	reader->buffer = buffer;
-	reader->buffer_bytes = buffer_bytes;
-	reader->at = reader->limit = buffer;
-	reader->entry = NULL;
-	reader->entry_bytes = 0;
+	*reader = (GsRunReader) {
+		.store = store,
+		.layout = layout,
+		.consume = consume,
+		.extent = run->first_extent,
+		.left = run->nbytes,
+		.buffer = buffer,
+		.buffer_bytes = buffer_bytes,
+		.at = buffer,
+		.limit = buffer
+	};
 }
 
 /* Reads up to nbytes of the run; overwrites up to a link after them. */
@@ -359,8 +325,8 @@ read_on(GsRunReader *reader, char *to, Size nbytes)
 	bool		ends_extent = piece == in_extent && reader->left > piece;
 	int64		extent = reader->extent;
 
-	read_extent(reader->store, extent, reader->offset, to,
-				piece + (ends_extent ? LINK_BYTES : 0));
+	transfer(reader->store, extent, reader->offset, to,
+			 piece + (ends_extent ? LINK_BYTES : 0), false);
 	reader->offset += piece;
 	reader->left -= piece;
 	if (ends_extent)
@@ -523,7 +489,7 @@ gs_run_row_position(GsRunStore *store, const GsRun *run, int64 extent)
 {
 	Link		link;
 
-	read_extent(store, run->first_extent + extent, room_of(store), (char *) &link, LINK_BYTES);
+	transfer(store, run->first_extent + extent, room_of(store), (char *) &link, LINK_BYTES, false);
 	return link.first_row < 0 ? -1 : extent * (int64) room_of(store) + link.first_row;
 }
 

@@ -23,9 +23,6 @@
  * If the extents of a run have successive numbers, a reader can begin at any row whose
  * position is known, or at the first row of any extent that has a link.
  *
- * A merge of runs to a run frees extents as it reads them and writes its rows there, so it takes
- * no more disk than the rows, and no new pages of the kernel.
- *
  * The files are PostgreSQL's temporary files: temp_tablespaces, temp_file_limit and
  * log_temp_files apply, and they are removed when the query ends for any reason.  A store can be
  * in a shared file set; then another process can open it and read the complete runs.
@@ -65,11 +62,12 @@ typedef struct GsRunStore
 	int			nfiles;
 } GsRunStore;
 
-/* Creates a store in the current memory context.  extent_bytes is a power of two. */
-extern GsRunStore *gs_run_store_create(Size extent_bytes, const GsRunPlace *where);
-
-/* Opens the store of another process to read its runs, which must be complete. */
-extern GsRunStore *gs_run_store_open(Size extent_bytes, const GsRunPlace *where);
+/*
+ * Creates a store in the current memory context; or opens that of another process, to read its
+ * runs, which must be complete.  extent_bytes is a power of two.
+ */
+extern GsRunStore *gs_run_store_open(Size extent_bytes, const GsRunPlace *where,
+									 bool owned_elsewhere);
 
 /* Closes the files; those in a shared set stay as long as the set. */
 extern void gs_run_store_close(GsRunStore *store);

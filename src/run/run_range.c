@@ -23,7 +23,6 @@
  */
 #include "postgres.h"
 
-#include "run/run_range.h"
 #include "run/run_set_state.h"
 
 #include "miscadmin.h"

@@ -95,10 +95,9 @@ fill_window(GsRunSet *set)
 	GsStatus	status;
 
 	CHECK_FOR_INTERRUPTS();
-	status = gs_run_has_records(set) ?
-		gs_engine_fetch_records(reader->engine, reader->position, GS_ENGINE_WINDOW, reader->rows,
-								reader->records, &fetched) :
-		gs_engine_fetch(reader->engine, reader->position, GS_ENGINE_WINDOW, reader->rows, &fetched);
+	status = gs_engine_fetch_records(reader->engine, reader->position, GS_ENGINE_WINDOW,
+									 reader->rows, gs_run_has_records(set) ? reader->records : NULL,
+									 &fetched);
 	if (status != GS_STATUS_OK)
 		elog(ERROR, "could not read sorted rows");
 	reader->position += fetched;

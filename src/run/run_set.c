@@ -13,21 +13,16 @@
  * Memory limits the number of buffers.  If there are more runs, some are merged to one first:
  * adjacent ones, so that rows with equal keys stay in input order; those with the fewest bytes in
  * total; and just so many that each later merge has as many runs as there are buffers (Knuth,
- * TAOCP vol. 3, 5.4.9).  So rows are moved again only if necessary.
+ * TAOCP vol. 3, 5.4.9).
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "run/run_range.h"
-#include "run/run_set.h"
 #include "run/run_set_state.h"
 
 #include "miscadmin.h"
 #include "utils/memutils.h"
-
-/* Rows fetched from an engine at a time. */
-#define WINDOW			64
 
 /* The bytes of a buffer, depending on memory. */
 #define LEAST_READ_BYTES	((Size) 4 << 10)
@@ -38,10 +33,9 @@
 #define MOST_WRITE_BYTES	((Size) 256 << 10)
 
 /*
- * The longest approximate keys by which runs are merged: to make longer ones again costs more
- * than the comparisons that they save.  ORDER BY a text in en_US.UTF-8 and an integer, merged by
- * comparisons and by keys: texts of 65 bytes 660 and 540 ms, of 98 bytes 560 and 560 ms, of
- * 329 bytes 840 and 1,015 ms (work_mem = 4MB; AMD EPYC, busy, PostgreSQL 15.20, 2026-11-24).
+ * The longest approximate keys by which runs are merged.  ORDER BY a text in en_US.UTF-8 and an
+ * integer, merged by comparisons and by keys: texts of 65 bytes 660 and 540 ms, of 98 bytes 560 and
+ * 560 ms, of 329 bytes 840 and 1,015 ms (4 MB; AMD EPYC, PostgreSQL 15.20, 2026-11-24).
  */
 #define MOST_APPROXIMATE_BYTES	((Size) 100)
 
@@ -60,7 +54,7 @@ gs_run_set_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
 	set->layout = order->layout;
 	set->context = CurrentMemoryContext;
 	set->memory_limit = memory_limit;
-	set->store = gs_run_store_create(gs_run_set_writer_bytes(memory_limit), where);
+	set->store = gs_run_store_open(gs_run_set_writer_bytes(memory_limit), where, false);
 	set->runs_allocated = 16;
 	set->runs = palloc(sizeof(SetRun) * set->runs_allocated);
 	/* the driver's encoder has counted the rows already, and may be in use for another row */
@@ -149,7 +143,8 @@ read_bytes(const GsRunSet *set, int nsources)
 static void
 begin_run(GsRunSet *set, GsRunWriter *writer)
 {
-	gs_run_writer_begin(writer, set->store, palloc(set->store->extent_bytes));
+	gs_run_writer_begin(writer, set->store,
+						MemoryContextAlloc(set->context, set->store->extent_bytes));
 }
 
 static GsRun
@@ -208,14 +203,14 @@ write_row(GsRunSet *set, const void *row)
 static GsStatus
 write_rows(GsRunSet *set, GsEngine *engine)
 {
-	const void *rows[WINDOW];
+	const void *rows[GS_ENGINE_WINDOW];
 	uint64		position = 0;
 	size_t		fetched;
 	GsStatus	status;
 
 	for (;;)
 	{
-		status = gs_engine_fetch(engine, position, WINDOW, rows, &fetched);
+		status = gs_engine_fetch(engine, position, GS_ENGINE_WINDOW, rows, &fetched);
 		if (status != GS_STATUS_OK || fetched == 0)
 			break;
 		CHECK_FOR_INTERRUPTS();
@@ -230,42 +225,30 @@ write_rows(GsRunSet *set, GsEngine *engine)
 GsStatus
 gs_run_set_write_run(GsRunSet *set, GsEngine *engine, bool lengthen)
 {
-	MemoryContext old;
-	GsStatus	status;
-
 	if (!(lengthen && set->writing))
 		gs_run_set_begin_run(set, engine);
-	old = MemoryContextSwitchTo(set->context);
-	status = write_rows(set, engine);
-	MemoryContextSwitchTo(old);
-	return status;
+	return write_rows(set, engine);
 }
 
 void
 gs_run_set_begin_run(GsRunSet *set, const GsEngine *engine)
 {
-	MemoryContext old = MemoryContextSwitchTo(set->context);
-
 	begin_next_run(set);
-	if (engine->capabilities->on_device)
+	if (engine->on_device)
 	{
 		if (set->stats.device_runs++ == 0)
-			set->stats.device = pstrdup(engine->stats.device);
+			set->stats.device = MemoryContextStrdup(set->context, engine->stats.device);
 		set->stats.devices |= engine->stats.devices;
 	}
-	MemoryContextSwitchTo(old);
 }
 
 void
 gs_run_set_write_tuple(GsRunSet *set, MinimalTuple row)
 {
-	MemoryContext old = MemoryContextSwitchTo(set->context);
-
 	if (!set->writing)
 		begin_next_run(set);
 	write_row(set, row);
 	set->stats.nrows++;
-	MemoryContextSwitchTo(old);
 }
 
 /* ------------------------------------------------------------------- merges */
@@ -323,13 +306,19 @@ read_source(GsRunSet *set, uint32 source)
 	return returned != NULL ? returned : gs_run_set_read(set, &set->readers[source]);
 }
 
-/* The record of the next row of the merge, followed by the row. */
+/*
+ * The record of the next row of the merge, followed by the row; by keys that are only approximate,
+ * as long as they prove right.
+ */
 static const uint64 *
-next_merged(GsRunSet *set)
+next_record(GsRunSet *set)
 {
 	GsRunMerge *merge = &set->merge;
-	const uint64 *record = gs_run_merge_record(merge);
+	const uint64 *record;
 
+	if (set->block != NULL && gs_run_block_next(set, &record))
+		return record;
+	record = gs_run_merge_record(merge);
 	/* the previous row had to stay in place until now */
 	if (set->begun && record != NULL)
 	{
@@ -338,24 +327,6 @@ next_merged(GsRunSet *set)
 	}
 	set->begun = true;
 	return record;
-}
-
-/*
- * The record of the next row of the merge, followed by the row; by keys that are only approximate,
- * as long as they prove right.
- */
-static const uint64 *
-next_record(GsRunSet *set)
-{
-	const uint64 *record;
-
-	if (set->block != NULL && !gs_run_block_failed(set->block))
-	{
-		record = gs_run_block_next(set);
-		if (!gs_run_block_failed(set->block))
-			return record;
-	}
-	return next_merged(set);
 }
 
 const void *
@@ -510,13 +481,6 @@ gs_run_set_begin_range(GsRunSet *set, Size memory_limit, int range, int nranges,
 
 /* ------------------------------------------------- runs of several processes */
 
-/* How many runs can be shared without a merge. */
-static int
-most_shared(const GsRunSet *set)
-{
-	return Min(most_sources(set, false), GS_MAX_SHARED_RUNS);
-}
-
 void
 gs_run_set_describe(const GsRunSet *set, GsSharedRows *rows)
 {
@@ -532,7 +496,7 @@ gs_run_set_share(GsRunSet *set, GsSharedRuns *shared)
 
 	end_last_run(set);
 	choose_order(set);
-	merge_down_to(set, most_shared(set));
+	merge_down_to(set, Min(most_sources(set, false), GS_MAX_SHARED_RUNS));
 	gs_run_set_describe(set, &shared->rows);
 	shared->extent_bytes = set->store->extent_bytes;
 	shared->nruns = set->nruns;
@@ -545,7 +509,7 @@ void
 gs_run_set_adopt(GsRunSet *set, const GsSharedRuns *shared, const GsRunPlace *where)
 {
 	MemoryContext old = MemoryContextSwitchTo(set->context);
-	GsRunStore *store = gs_run_store_open(shared->extent_bytes, where);
+	GsRunStore *store = gs_run_store_open(shared->extent_bytes, where, true);
 
 	end_last_run(set);
 	for (int i = 0; i < shared->nruns; i++)
@@ -561,19 +525,18 @@ void
 gs_run_set_adopt_stream(GsRunSet *set, const GsSharedRows *rows, GsRunStream *stream,
 						dsa_area *memory)
 {
-	MemoryContext old = MemoryContextSwitchTo(set->context);
-	RunStream  *from;
-
 	end_last_run(set);
 	set->stats.nrows += rows->nrows;
 	if (stream != NULL)
 	{
-		from = palloc(sizeof(RunStream));
-		gs_run_stream_begin_read(&from->reader, stream, memory);
-		from->words_bytes = sizeof(uint64) * rows->layout.nwords;
+		RunStream  *from = MemoryContextAlloc(set->context, sizeof(RunStream));
+
+		*from = (RunStream) {
+			.reader = {.stream = stream,.memory = memory},
+			.words_bytes = sizeof(uint64) * rows->layout.nwords
+		};
 		add_run(set, &(SetRun) {.stream = from});
 	}
-	MemoryContextSwitchTo(old);
 }
 
 /* Sends rows that are all in the engine, directly from there. */
@@ -608,9 +571,8 @@ send_merged(GsRunSet *set, GsStreamWriter *writer)
 void
 gs_run_set_send(GsRunSet *set, GsRunStream *stream, dsa_area *memory)
 {
-	GsStreamWriter writer;
+	GsStreamWriter writer = {.stream = stream,.memory = memory};
 
-	gs_run_stream_begin_write(&writer, stream, memory);
 	if (set->readers == NULL)
 		send_engine(set, &writer);
 	else
@@ -621,14 +583,11 @@ gs_run_set_send(GsRunSet *set, GsRunStream *stream, dsa_area *memory)
 void
 gs_run_set_add_engine(GsRunSet *set, GsEngine *engine)
 {
-	MemoryContext old = MemoryContextSwitchTo(set->context);
-
 	end_last_run(set);
 	set->in_engine = (EngineReader) {.engine = engine};
 	add_run(set, &(SetRun) {0});
 	set->stats.nruns++;
 	set->stats.nrows += engine->stats.nrows;
-	MemoryContextSwitchTo(old);
 }
 
 bool

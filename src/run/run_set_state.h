@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * run_set_state.h
- *	  The state of a set of runs, for the files that merge and divide them.
+ *	  The state of a set of runs, and what the files that merge and divide them call.
  *
  *-------------------------------------------------------------------------
  */
@@ -11,12 +11,15 @@
 #include "nodes/pg_list.h"
 
 #include "engine/run_merge.h"
-#include "run/run_block.h"
 #include "run/run_set.h"
 
-/* Rows that an engine has sorted, read as a run. */
+/* Rows that are fetched from an engine at a time. */
 #define GS_ENGINE_WINDOW	64
 
+/* Rows of a merge by approximate keys, of which the order is verified: run_block.c. */
+typedef struct GsRunBlock GsRunBlock;
+
+/* Rows that an engine has sorted, read as a run. */
 typedef struct EngineReader
 {
 	GsEngine   *engine;			/* NULL: there are none */
@@ -144,5 +147,28 @@ extern bool gs_run_engine_next(GsRunSet *set, GsEngineRow *next);
 
 /* Copies its record, followed by the row, as a reader of a run has it. */
 extern void gs_run_engine_copy(const GsRunSet *set, const GsEngineRow *from, char *to);
+
+/* The bytes of a block, within this limit of the sort's memory. */
+extern Size gs_run_block_bytes(Size memory_limit);
+
+/* For a merge of nsources runs that has begun.  In the current memory context. */
+extern GsRunBlock *gs_run_block_create(Size memory_limit, int nsources);
+extern void gs_run_block_free(GsRunBlock *block);
+
+/*
+ * Sets *record to that of the next row, followed by the row; NULL: there is none.  False: the order
+ * by keys was wrong.  Then the set's merge has begun again, with the next row, and is to be
+ * continued.
+ */
+extern bool gs_run_block_next(GsRunSet *set, const uint64 **record);
+
+/* After that: the next of the rows that went back to a run; NULL: it has to be read. */
+extern const uint64 *gs_run_block_returned(GsRunBlock *block, int source);
+
+/*
+ * Returns, in palloc'd memory, where a range begins in each run; and in *end what
+ * gs_run_set_begin_range() does.  NULL: the runs cannot be divided.  All runs are complete.
+ */
+extern uint64 *gs_run_range_find(GsRunSet *set, int range, int nranges, MinimalTuple *end);
 
 #endif							/* GPUSORT_RUN_SET_STATE_H */

@@ -53,12 +53,6 @@ full_slots(GsRunStream *stream)
 
 /* ------------------------------------------------------------------ writing */
 
-void
-gs_run_stream_begin_write(GsStreamWriter *writer, GsRunStream *stream, dsa_area *memory)
-{
-	*writer = (GsStreamWriter) {.stream = stream,.memory = memory};
-}
-
 /* Waits until at most so many slots are full: none, or all but one.  False: nobody reads. */
 static bool
 wait_for_reader(GsRunStream *stream, uint64 most)
@@ -167,12 +161,6 @@ gs_run_stream_end_write(GsStreamWriter *writer)
 }
 
 /* ------------------------------------------------------------------ reading */
-
-void
-gs_run_stream_begin_read(GsStreamReader *reader, GsRunStream *stream, dsa_area *memory)
-{
-	*reader = (GsStreamReader) {.stream = stream,.memory = memory};
-}
 
 /* The last slot is counted before the end. */
 static bool

@@ -17,8 +17,8 @@
  *
  * The legal calls:
  *
- *	  who merges	init begin_read { next }			  and at any time: abandon
- *	  who writes	begin_write { reserve } end_write
+ *	  who merges	init { next }						  and at any time: abandon
+ *	  who writes	{ reserve } end_write
  *
  * Waits can be interrupted.
  *
@@ -62,6 +62,7 @@ extern void gs_run_stream_abandon(GsRunStream *stream);
 
 /* ------------------------------------------------------------------ writing */
 
+/* Begins with stream and memory set, and zeroes. */
 typedef struct GsStreamWriter
 {
 	GsRunStream *stream;
@@ -70,9 +71,6 @@ typedef struct GsStreamWriter
 	char	   *at;				/* the address of its memory */
 } GsStreamWriter;
 
-extern void gs_run_stream_begin_write(GsStreamWriter *writer, GsRunStream *stream,
-									  dsa_area *memory);
-
 /* Returns space for a record and its row, in this order, 8-aligned; NULL: nobody reads. */
 extern char *gs_run_stream_reserve(GsStreamWriter *writer, Size nbytes);
 
@@ -80,6 +78,7 @@ extern void gs_run_stream_end_write(GsStreamWriter *writer);
 
 /* ------------------------------------------------------------------ reading */
 
+/* Begins with stream and memory set, and zeroes. */
 typedef struct GsStreamReader
 {
 	GsRunStream *stream;
@@ -88,8 +87,6 @@ typedef struct GsStreamReader
 	char	   *at;				/* the next entry */
 	char	   *limit;			/* of the slot */
 } GsStreamReader;
-
-extern void gs_run_stream_begin_read(GsStreamReader *reader, GsRunStream *stream, dsa_area *memory);
 
 /*
  * Returns the record of the next row, followed by the row, or NULL at the end, or if the stream

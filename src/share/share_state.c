@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * share_state.c
- *	  What the participants of a parallel sort know of each other, in shared
- *	  memory.
+ *	  What the participants of a parallel sort know of each other, in shared memory.
  *
  * One of them, the consumer, has a job on a device, and the others send rows to it:
  *
@@ -18,7 +17,6 @@
  * A participant that joins while the job is open is a producer, and the consumer
  * waits for it.  One that joins later sorts its own rows, as all do without a
  * job.  After the end of a parallel scan it finds no rows, and that is correct.
- * So it does not matter how many workers start, or when.
  *
  * No one waits for a participant that has not joined.  If one that has joined
  * ends with an error, the error ends the query, and with it the wait.

@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * share_state.h
- *	  What the participants of a parallel sort know of each other, in shared
- *	  memory.
+ *	  What the participants of a parallel sort know of each other, in shared memory.
  *
  * Participant 0 is the leader, n is worker n - 1.  The legal calls of each, in
  * order:
@@ -26,7 +25,7 @@
 typedef enum GsRole
 {
 	GS_ROLE_SERIAL,				/* it sorts and returns its own rows */
-	GS_ROLE_CONSUMER,			/* it has a job, or merges streams, and gets the producers' rows, too */
+	GS_ROLE_CONSUMER,			/* it has a job, or merges streams, also of the producers' rows */
 	GS_ROLE_PRODUCER			/* to the consumer */
 } GsRole;
 

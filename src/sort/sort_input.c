@@ -19,7 +19,6 @@
 #include "guc.h"
 #include "key/key_row.h"
 #include "read/read_seqscan.h"
-#include "read/read_statistics.h"
 #include "read/read_tied.h"
 #include "sort/sort.h"
 #include "sort/sort_parallel.h"
@@ -120,8 +119,7 @@ store_row(GsSortState *state, TupleTableSlot *slot)
 		if (!gs_key_record_read(store->order.key, slot, &source, &extra_bytes, &why_not))
 			return why_not;
 		if (gs_key_encoder_facts(store->order.key)->first_tied >= 0 &&
-			store->engine->request.compare == NULL &&
-			store->engine->capabilities->can_compare)
+			store->engine->request.compare == NULL && !store->engine->on_device)
 			gs_store_compare_ties(store);
 	}
 	row_bytes = source.nbytes + extra_bytes;
@@ -302,8 +300,7 @@ nkeyed_columns(const GsSortState *state)
 	if (participants->role == GS_ROLE_SERIAL && participants->of_streams == GS_ROLE_SERIAL &&
 		gs_store_device_is_likely(&state->store))
 		return !gs_store_returns_in_turn(&state->store) ? spec->ncolumns :
-			gs_statistics_keyed_on_device(spec->child, spec->columns, spec->ncolumns, spec->desc,
-										  false);
+			gs_tied_keyed_on_device(spec->child, spec->columns, spec->ncolumns, spec->desc, false);
 	if (participants->shared != NULL)
 		return gs_shared_nkeyed(participants->shared);
 	return spec->groups != NULL ? spec->groups->nkeyed : 0;
@@ -665,9 +662,8 @@ read_and_sort(GsSortState *state, bool begin_with_few)
 {
 	const GsSortSpec *spec = &state->spec;
 	TupleTableSlot *slot;
-	GsSeqScan	scan;
+	GsSeqScan	scan = {.child = spec->child};
 
-	gs_seqscan_begin(&scan, spec->child);
 	if (spec->groups != NULL)
 		gs_sort_groups_begin(spec->groups);
 	if (begin_with_few)

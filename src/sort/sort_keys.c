@@ -21,7 +21,6 @@
  */
 #include "postgres.h"
 
-#include "read/read_statistics.h"
 #include "read/read_tied.h"
 #include "sort/sort_state.h"
 #include "store/store_device.h"
@@ -66,7 +65,7 @@ gs_sort_few_want_other_keys(const GsSortState *state)
 	column = tied_column(state);
 	return gs_tied_few_want_keys(&column, store->few, store->order.compare, first_tied,
 								 expected_rows(state),
-								 gs_statistics_rows_of_key(spec->child, spec->columns, first_tied));
+								 gs_tied_rows_of_key(spec->child, spec->columns, first_tied));
 }
 
 /* Do so many rows tie that the column by which these would be compared should be keyed, too? */
@@ -108,7 +107,7 @@ gs_sort_wants_other_keys(GsSortState *state, bool all_read)
 	Size		nbytes;
 	bool		crowded;
 
-	if (store->phase != GS_SORT_ENGINE || store->engine->capabilities->on_device ||
+	if (store->phase != GS_SORT_ENGINE || store->engine->on_device ||
 		store->runs != NULL || store->top.dropped > 0)
 		return false;
 	if (groups != NULL)

@@ -23,9 +23,9 @@
 #include "common/protocol.h"
 #include "guc.h"
 #include "pg_compat.h"
-#include "read/read_statistics.h"
+#include "read/read_tied.h"
+#include "share/share_rows.h"
 #include "share/share_state.h"
-#include "share/share_streams.h"
 #include "sort/sort_parallel.h"
 #include "store/store_device.h"
 #include "store/store_fetch.h"
@@ -104,7 +104,7 @@ reset_shared(const GsSortState *state)
 	const GsSortSpec *spec = &state->spec;
 	const GsSharedWay way = choose_way(state);
 	const int	nkeyed = way != GS_SHARE_JOB ? 0 :
-		gs_statistics_keyed_on_device(spec->child, spec->columns, spec->ncolumns, spec->desc, true);
+		gs_tied_keyed_on_device(spec->child, spec->columns, spec->ncolumns, spec->desc, true);
 
 	gs_shared_reset(state->participants.shared, way, parallel_leader_participation, nkeyed);
 }

@@ -14,8 +14,8 @@
 #include "key/key_row.h"
 #include "read/read_groups.h"
 #include "read/read_limit.h"
+#include "share/share_rows.h"
 #include "share/share_state.h"
-#include "share/share_streams.h"
 #include "stats/stats.h"
 #include "store/store.h"
 

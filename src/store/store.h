@@ -182,7 +182,7 @@ gs_store_count_ordered(GsStore *store, uint64 nrows)
 static inline bool
 gs_store_is_on_device(const GsStore *store)
 {
-	return store->phase == GS_SORT_ENGINE && store->engine->capabilities->on_device;
+	return store->phase == GS_SORT_ENGINE && store->engine->on_device;
 }
 
 /* ------------------------------------------------------- before rows are read */

@@ -65,7 +65,7 @@ copy_batch(GsEngine *engine, const GsBatch *from)
 static bool
 is_sortable(const GsEngineRequest *request, const char **why_not)
 {
-	if (request->compare == NULL || gs_engine_gpu_capabilities.can_compare)
+	if (request->compare == NULL)
 		return true;
 	*why_not = "ties require a comparison function";
 	gs_stats_add(GS_STAT_REFUSALS_KEY, 1);

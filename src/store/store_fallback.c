@@ -244,7 +244,7 @@ gs_store_renew_engine(GsStore *store, GsTakeRow take, void *arg)
 	/* the rows that the LIMIT has kept must not be dropped as equal to the last of them */
 	gs_topn_forget_cutoff(&store->top);
 	/* a device's rows may be many; they stay in this process now */
-	store->may_use_device &= !from->capabilities->on_device;
+	store->may_use_device &= !from->on_device;
 	store->batch = NULL;
 	gs_store_open_engine(store);
 	if (store->engine == NULL)

@@ -46,7 +46,7 @@ gs_store_merge_runs(GsStore *store)
 	GsStatus	status = GS_STATUS_OK;
 
 	/* the rows that a device did not take become a run of their own */
-	if (store->engine->capabilities->on_device)
+	if (store->engine->on_device)
 		status = gs_store_write_run(store, 0);
 	if (status == GS_STATUS_OK)
 		status = gs_store_append_run(store);

@@ -130,7 +130,7 @@ move_to_device(GsStore *store)
 		return false;
 	store->engine = engine;
 	gs_key_encoder_keep_full(store->order.key);
-	store->top.may_prune &= engine->capabilities->can_prune;
+	store->top.may_prune = false;
 	store->device_reason = NULL;
 	return true;
 }
@@ -205,7 +205,7 @@ gs_store_may_write_run(const GsStore *store)
 	if (store->policy.gives_rows)
 		return true;
 	return !store->spec->random_access &&
-		!(store->engine->capabilities->on_device && gs_order_verifies_keys(&store->order));
+		!(store->engine->on_device && gs_order_verifies_keys(&store->order));
 }
 
 /* A tuplesort returns rows without keys, so runs of its rows have none. */
@@ -308,7 +308,7 @@ gs_store_replace_engine(GsStore *store, Size row_bytes, bool unsorted)
 	const GsEngineRequest request = last->request;
 	GsStatus	status = GS_STATUS_OK;
 
-	if (!last->capabilities->on_device)
+	if (!last->on_device)
 	{
 		gs_engine_cpu_restart(last, cpu_engine_limit(store, row_bytes));
 		return GS_STATUS_OK;
@@ -348,7 +348,7 @@ gs_store_write_run(GsStore *store, Size row_bytes)
 	status = gs_store_append_run(store);
 	if (status == GS_STATUS_OK)
 		return gs_store_replace_engine(store, row_bytes, false);
-	if (status == GS_STATUS_FULL && store->engine->capabilities->on_device)
+	if (status == GS_STATUS_FULL && store->engine->on_device)
 		return gs_store_replace_engine(store, row_bytes, true);
 	return status;
 }

@@ -652,10 +652,10 @@ check_numbering(size_t nbatches, size_t nunits, bool expected)
 
 		numbers[i] = gs_row_number(&numbering, batch, unit);
 		CHECK(numbers[i] >> numbering.number_bits == 0);
-		CHECK(gs_row_unit(&numbering, numbers[i]) == unit);
+		CHECK(gs_word_unit(&numbering, numbers[i]) == unit);
 
 		/* the batches need not exist to have an address */
-		CHECK((uintptr_t) gs_row_batch(&numbering, (const GsBatch *) 4096, numbers[i]) ==
+		CHECK((uintptr_t) gs_word_batch(&numbering, (const GsBatch *) 4096, numbers[i]) ==
 			  4096 + batch * sizeof(GsBatch));
 		for (int k = 0; k < i; k++)
 			CHECK((numbers[k] == numbers[i]) ==

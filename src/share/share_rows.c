@@ -1,12 +1,10 @@
 /*-------------------------------------------------------------------------
  *
- * share_streams.c
- *	  The rows of the participants of a parallel plan, which the leader merges while they
- *	  send them.
+ * share_rows.c
+ *	  Rows that several processes have sorted, which are merged in others.
  *
- * Each worker sorts its rows, in memory or in runs on disk, and sends them in order, with
- * their keys, through a stream (run/run_stream.h).  Whoever receives streams merges them with its
- * own rows as if they were runs.
+ * Workers of a parallel plan send them in order, with their keys, through streams
+ * (run/run_stream.h).  Whoever receives streams merges them with its own rows as if they were runs.
  *
  * The leader also returns the rows, one at a time, so everybody waits for it.  If there are many
  * workers, they merge for it: each receives the streams of up to three others, and the leader one
@@ -28,9 +26,14 @@
  * Xeon, PostgreSQL 15.20, 2026-11-24).  A bigint alone takes 1.0 s either way, so the leader
  * receives rows that are only keys.
  *
+ * In an index build, a participant leaves the rows as runs in files that all processes can open, as
+ * in PostgreSQL's own.  Then the leader merges all runs, or each participant a range of them, by
+ * their keys.  If all rows are in one job of a device, there is nothing to merge.  Files are
+ * deleted with the parallel context, also after errors.
+ *
  * Keys of two processes can be merged if they have the same form (key_encoder.h).  If not,
  * because one process has met values that are better compared, or none that was out of order,
- * the leader merges all rows by comparisons.
+ * all rows are merged by comparisons.
  *
  *-------------------------------------------------------------------------
  */
@@ -40,7 +43,7 @@
 
 #include "guc.h"
 #include "pg_compat.h"
-#include "share/share_streams.h"
+#include "share/share_rows.h"
 #include "store/store_runs.h"
 
 #include "miscadmin.h"
@@ -233,8 +236,7 @@ receive(GsSortStreams *streams, int receiver, GsStore *store, dsa_area *memory)
 
 		if (i != receiver && offer->rows.nread > 0 && is_received(streams, i, receiver))
 			gs_store_adopt_stream(store, &offer->rows,
-								  offer->receiver == receiver ? &offer->stream : NULL,
-								 memory);
+								  offer->receiver == receiver ? &offer->stream : NULL, memory);
 	}
 	gs_store_begin_merge(store);
 }
@@ -282,4 +284,89 @@ gs_sort_streams_abandon(GsSortStreams *streams)
 	decide(streams, ABANDONED);
 	for (int i = 0; i < streams->nparticipants; i++)
 		gs_run_stream_abandon(&streams->offers[i].stream);
+}
+
+/* --------------------------------------------------------- runs of index builds */
+
+struct GsSortGather
+{
+	dsm_handle	segment;
+	SharedFileSet files;
+	int			nparticipants;
+	GsSharedRuns runs[FLEXIBLE_ARRAY_MEMBER];	/* of each; rows.nread = 0: none */
+};
+
+Size
+gs_sort_gather_bytes(int nparticipants)
+{
+	return add_size(offsetof(GsSortGather, runs), mul_size(sizeof(GsSharedRuns), nparticipants));
+}
+
+void
+gs_sort_gather_init(GsSortGather *gather, int nparticipants, dsm_segment *segment)
+{
+	memset(gather, 0, gs_sort_gather_bytes(nparticipants));
+	gather->nparticipants = nparticipants;
+	gather->segment = dsm_segment_handle(segment);
+	SharedFileSetInit(&gather->files, segment);
+}
+
+void
+gs_sort_gather_attach(GsSortGather *gather)
+{
+	SharedFileSetAttach(&gather->files, dsm_find_mapping(gather->segment));
+}
+
+SharedFileSet *
+gs_sort_gather_file_set(GsSortGather *gather)
+{
+	return &gather->files;
+}
+
+GsRunPlace
+gs_sort_gather_files(GsSortGather *gather, int participant)
+{
+	return (GsRunPlace) {.set = &gather->files,.owner = participant};
+}
+
+bool
+gs_sort_gather_emit(GsSortGather *gather, int participant, GsStore *store)
+{
+	if (store->nread == 0)
+		return true;
+	if (!gs_store_make_runs(store))
+		return false;
+	gs_store_share_runs(store, &gather->runs[participant]);
+	return true;
+}
+
+bool
+gs_sort_gather_adopt(GsSortGather *gather, int participant, GsStore *store)
+{
+	if (!gs_store_make_runs(store))
+		return false;
+	for (int i = 0; i < gather->nparticipants; i++)
+	{
+		const GsSharedRuns *shared = &gather->runs[i];
+		const GsRunPlace where = gs_sort_gather_files(gather, i);
+
+		if (i != participant && shared->rows.nread > 0)
+			gs_store_adopt_runs(store, shared, &where);
+	}
+	return true;
+}
+
+uint64
+gs_sort_gather_run_bytes(const GsSortGather *gather)
+{
+	uint64		nbytes = 0;
+
+	for (int i = 0; i < gather->nparticipants; i++)
+	{
+		const GsSharedRuns *shared = &gather->runs[i];
+
+		for (int k = 0; k < shared->nruns; k++)
+			nbytes += shared->runs[k].nbytes;
+	}
+	return nbytes;
 }
