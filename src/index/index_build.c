@@ -13,10 +13,10 @@
  */
 #include "postgres.h"
 
-#include "index/index_build.h"
+#include "index/index_hook.h"
 #include "index/index_parallel.h"
 #include "index/index_sort.h"
-#include "index/index_tuples.h"
+#include "index/index_write.h"
 
 #include "access/nbtree.h"
 #include "catalog/storage.h"

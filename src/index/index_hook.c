@@ -27,11 +27,9 @@
 #include "postgres.h"
 
 #include "guc.h"
-#include "index/index_build.h"
 #include "index/index_hook.h"
 #include "index/index_scan.h"
 #include "index/index_sort.h"
-#include "index/index_validate.h"
 #include "pg_compat.h"
 #include "sort/sort_parallel.h"
 

@@ -37,9 +37,8 @@
  */
 #include "postgres.h"
 
-#include "index/index_blocks.h"
-#include "index/index_pages.h"
 #include "index/index_row.h"
+#include "index/index_write.h"
 #include "pg_compat.h"
 
 #include "access/nbtree.h"
@@ -450,12 +449,12 @@ gs_index_pages_begin(Relation heap, Relation index, bool allequalimage, const Gs
 	GsIndexPages *tree = create_tree(heap, index, allequalimage);
 
 	if (range == NULL)
-		tree->blocks = gs_index_blocks_begin(index);
-	else
 	{
-		tree->blocks = gs_index_blocks_begin_range(index, range->ranges, range->number);
-		tree->downlinks = BufFileCreateFileSet(&range->files->fs, name_downlinks(range->number));
+		tree->blocks = gs_index_blocks_begin(index, NULL, 0);
+		return tree;
 	}
+	tree->blocks = gs_index_blocks_begin(index, range->ranges, range->number);
+	tree->downlinks = BufFileCreateFileSet(&range->files->fs, name_downlinks(range->number));
 	return tree;
 }
 
@@ -513,7 +512,7 @@ gs_index_pages_write_upper(Relation heap, Relation index, GsIndexRanges *ranges,
 	GsIndexPages *tree = create_tree(heap, index, _bt_allequalimage(index, false));
 	Level	   *leaves = create_level(tree, 0);
 
-	tree->blocks = gs_index_blocks_begin_upper(index, ranges);
+	tree->blocks = gs_index_blocks_begin(index, ranges, GS_ABOVE_LEAVES);
 	for (int range = 0; range < gs_index_ranges_count(ranges); range++)
 	{
 		BufFile    *file = BufFileOpenFileSet(&files->fs, name_downlinks(range), O_RDONLY, false);

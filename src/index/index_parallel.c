@@ -20,7 +20,7 @@
 #include "guc.h"
 #include "common/build_id.h"
 #include "index/index_parallel.h"
-#include "index/index_tuples.h"
+#include "index/index_write.h"
 #include "share/share_state.h"
 #include "sort/sort_parallel.h"
 

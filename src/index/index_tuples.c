@@ -32,11 +32,9 @@
 #include "postgres.h"
 
 #include "guc.h"
-#include "index/index_compare.h"
-#include "index/index_pages.h"
 #include "index/index_row.h"
 #include "index/index_sort.h"
-#include "index/index_tuples.h"
+#include "index/index_write.h"
 
 #include "access/genam.h"
 #include "access/nbtree.h"
