@@ -19,7 +19,6 @@
 
 #include "cluster/cluster.h"
 #include "guc.h"
-#include "index/index_scan.h"
 #include "index/index_sort.h"
 #include "read/read_seqscan.h"
 #include "sort/sort.h"

@@ -135,7 +135,7 @@ static void
 write_first_page(GsIndexBlocks *blocks)
 {
 	BTPageGetOpaque(blocks->first_page)->btpo_prev =
-		gs_index_ranges_wait_for_last(blocks->ranges, blocks->range - 1);
+		gs_index_ranges_wait(blocks->ranges, GS_RANGE_WRITTEN, blocks->range - 1);
 	add_pending(blocks, blocks->first, blocks->first_page);
 	write_pending(blocks);
 }
@@ -151,7 +151,7 @@ gs_index_blocks_end(GsIndexBlocks *blocks)
 	}
 	if (blocks->range == GS_ABOVE_LEAVES)
 	{
-		gs_index_ranges_sync(blocks->ranges, blocks->index);
+		gs_page_sync_end(blocks->index, blocks->ranges->sync_start);
 		return;
 	}
 	gs_index_ranges_end_range(blocks->ranges, blocks->range, blocks->last, blocks->chunk);

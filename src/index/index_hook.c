@@ -28,7 +28,6 @@
 
 #include "guc.h"
 #include "index/index_hook.h"
-#include "index/index_scan.h"
 #include "index/index_sort.h"
 #include "pg_compat.h"
 #include "sort/sort_parallel.h"

@@ -19,22 +19,22 @@
 #include "index/index_ranges.h"
 #include "index/index_sort.h"
 
-/* The part of an index that a process writes. */
-typedef struct GsIndexRange
+/* The range of an index that a process writes. */
+typedef struct GsIndexPart
 {
 	GsIndexRanges *ranges;
 	int			number;			/* of its range */
 	SharedFileSet *files;		/* for what the levels above need to know of the leaves */
-} GsIndexRange;
+} GsIndexPart;
 
 /*
  * Writes the entries that the sort returns to an empty btree, open and locked as for ambuild.
- * range: to their leaf pages; NULL: the whole index, byte for byte as PostgreSQL.  A wrong order is
+ * part: to their leaf pages; NULL: the whole index, byte for byte as PostgreSQL.  A wrong order is
  * an ERROR, or false if it may be wrong (gs_index_sort_may_be_wrong()); then what has been written
  * is worthless, also the ranges of others.  Checks for interrupts with each entry.
  */
 extern bool gs_index_tuples_write(Relation heap, Relation index, const IndexInfo *info,
-								  GsIndexSort *sort, const GsIndexRange *range);
+								  GsIndexSort *sort, const GsIndexPart *part);
 
 /* ------------------------------------------------ comparisons (index_compare.c) */
 
@@ -60,10 +60,10 @@ typedef struct GsIndexPages GsIndexPages;
 /*
  * For an empty btree, open and locked as for ambuild; allocates in the current
  * memory context.  allequalimage: equal keys have the same bytes; goes to the
- * metapage.  range: only its leaves; NULL: all pages.
+ * metapage.  part: only its leaves; NULL: all pages.
  */
 extern GsIndexPages *gs_index_pages_begin(Relation heap, Relation index, bool allequalimage,
-										  const GsIndexRange *range);
+										  const GsIndexPart *part);
 
 /*
  * Returns memory to form the next tuple in, of that many bytes, a multiple of 8.
@@ -91,8 +91,7 @@ extern void gs_index_pages_end(GsIndexPages *tree, IndexTuple next);
 extern void gs_index_pages_abandon(GsIndexPages *tree);
 
 /* After all ranges: writes the levels above, and the metapage, and makes sure of the same. */
-extern void gs_index_pages_write_upper(Relation heap, Relation index, GsIndexRanges *ranges,
-									   SharedFileSet *files);
+extern void gs_index_pages_write_upper(Relation heap, Relation index, const GsIndexPart *part);
 
 /* ----------------------------------- their numbers, and the file (index_blocks.c) */
 
