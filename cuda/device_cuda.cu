@@ -481,9 +481,9 @@ cuda_temp_bytes(GsDevice *device, GsDeviceStep step, GsAlgorithm algorithm, uint
 	switch (step)
 	{
 		case GS_STEP_SORT_WORDS:
-			return std::max(gs_pack_temp_bytes(), algorithm == GS_ALGORITHM_MERGE ?
-								gs_device_merge_temp_bytes(n, 0) :
-								gs_device_radix_temp_bytes(n, false));
+			if (algorithm == GS_ALGORITHM_MERGE)
+				return std::max(gs_pack_temp_bytes(), gs_device_merge_temp_bytes(n, 0));
+			return std::max(gs_pack_temp_bytes(), gs_device_radix_temp_bytes(n, false));
 		case GS_STEP_LIST_TIES:
 			return gs_ties_temp_bytes(n);
 		case GS_STEP_SORT_TIES:

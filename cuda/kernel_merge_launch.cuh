@@ -136,10 +136,13 @@ gs_merge_valued(const GsMergeSort *sort, const GsDeviceProperties *properties, v
 	const uint64_t n = sort->nitems;
 
 	if (gs_merge_takes<Value, Large>(n, GS_MERGE_MIDDLE_KEYS, properties))
-		return gs_merge_typed<Value, has_tails, Large>(sort, properties, d_temp, temp_bytes, stream);
+		return gs_merge_typed<Value, has_tails, Large>(sort, properties, d_temp, temp_bytes,
+													   stream);
 	if (gs_merge_takes<Value, Middle>(n, GS_MERGE_SMALL_KEYS, properties))
-		return gs_merge_typed<Value, has_tails, Middle>(sort, properties, d_temp, temp_bytes, stream);
-	return gs_merge_typed<Value, has_tails, Small>(sort, properties, d_temp, temp_bytes, stream);
+		return gs_merge_typed<Value, has_tails, Middle>(sort, properties, d_temp, temp_bytes,
+														stream);
+	return gs_merge_typed<Value, has_tails, Small>(sort, properties, d_temp, temp_bytes,
+												   stream);
 }
 
 /* Bytes of temporary storage for at most nitems: smaller tiles of fewer items may need more. */

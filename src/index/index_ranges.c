@@ -86,7 +86,9 @@ gs_index_ranges_open(GsIndexRanges *ranges, Relation index, int nranges, BlockNu
 		pg_atomic_init_u32(&ranges->nblocks, nblocks);
 		pg_atomic_init_u32(&ranges->file_blocks, nblocks);
 		for (int i = 0; i < nranges; i++)
-			ranges->ranges[i] = (GsIndexRange) {.last = InvalidBlockNumber,.nblocks = ranges->first_chunk};
+			ranges->ranges[i] = (GsIndexRange) {
+				.last = InvalidBlockNumber,.nblocks = ranges->first_chunk
+			};
 	}
 	SpinLockAcquire(&ranges->mutex);
 	ranges->nranges = nranges;
@@ -225,13 +227,14 @@ gs_index_ranges_leave(GsIndexRanges *ranges)
 static uint32
 find_number(const GsIndexRanges *ranges, GsIndexRangesEvent event, int range)
 {
+	const BlockNumber last = ranges->ranges[range].last;
+
 	switch (event)
 	{
 		case GS_RANGES_OPEN:
 			return ranges->nranges;
 		case GS_RANGE_WRITTEN:
-			/* block 0 is the metapage */
-			return ranges->ranges[range].last == InvalidBlockNumber ? 0 : ranges->ranges[range].last;
+			return last == InvalidBlockNumber ? 0 : last;	/* block 0 is the metapage */
 		case GS_RANGES_LEFT:
 			return ranges->nleft == ranges->nranges;
 	}
