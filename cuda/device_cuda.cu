@@ -21,13 +21,12 @@
  *
  *-------------------------------------------------------------------------
  */
+#include <algorithm>
 #include <cuda_runtime.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/device.h"
-#include "device_sort.h"
 #include "device_steps.cuh"
 
 #define GS_STREAM_EVENTS 32
@@ -474,36 +473,17 @@ cuda_copy_out(GsStream *stream, void *to, const void *d_from, size_t nbytes)
 
 /* ------------------------------------------------------------------- steps */
 
-static GsRadixSort
-radix_sort_of_words(uint64_t n)
-{
-	GsRadixSort sort = {};
-
-	sort.nitems = n;
-	sort.end_bit = 64;
-	return sort;
-}
-
-static GsMergeSort
-merge_sort_of_words(uint64_t n)
-{
-	GsMergeSort sort = {};
-
-	sort.nitems = n;
-	return sort;
-}
-
 static size_t
-step_temp_bytes(GsDeviceStep step, GsAlgorithm algorithm, uint64_t n)
+cuda_temp_bytes(GsDevice *device, GsDeviceStep step, GsAlgorithm algorithm, uint64_t n)
 {
-	const GsRadixSort radix = radix_sort_of_words(n);
-	const GsMergeSort merge = merge_sort_of_words(n);
-
+	if (!enter(cuda_device(device)))
+		return 0;
 	switch (step)
 	{
 		case GS_STEP_SORT_WORDS:
-			return algorithm == GS_ALGORITHM_MERGE ? gs_device_merge_temp_bytes(&merge) :
-													 gs_device_radix_temp_bytes(&radix);
+			if (algorithm == GS_ALGORITHM_MERGE)
+				return std::max(gs_pack_temp_bytes(), gs_device_merge_temp_bytes(n, 0));
+			return std::max(gs_pack_temp_bytes(), gs_device_radix_temp_bytes(n, false));
 		case GS_STEP_LIST_TIES:
 			return gs_ties_temp_bytes(n);
 		case GS_STEP_SORT_TIES:
@@ -516,209 +496,63 @@ step_temp_bytes(GsDeviceStep step, GsAlgorithm algorithm, uint64_t n)
 	return 0;
 }
 
-static size_t
-cuda_temp_bytes(GsDevice *device, GsDeviceStep step, GsAlgorithm algorithm, uint64_t n)
+/* A function of GsDeviceOps that queues a step of device_steps.cuh, which errors call `what`. */
+template <auto step, const char *what, typename... Args>
+static bool
+queue(GsStream *stream, Args... args)
 {
-	size_t nbytes;
-
-	if (!enter(cuda_device(device)))
-		return 0;
-	nbytes = step_temp_bytes(step, algorithm, n);
-	if (step == GS_STEP_SORT_WORDS && nbytes < gs_pack_temp_bytes())
-		return gs_pack_temp_bytes();
-	return nbytes;
+	return enter(stream->device) && check_step(stream, what, step(stream->stream, args...));
 }
 
-/* Is the temporary storage large enough? */
-static bool
-has_temp(GsStream *stream, GsDeviceStep step, GsAlgorithm algorithm, uint64_t n, size_t temp_bytes)
-{
-	return temp_bytes >= cuda_temp_bytes(&stream->device->device, step, algorithm, n) ||
-		check_step(stream, "temporary storage", GS_DEVICE_TEMP_TOO_SMALL);
-}
+static const char pack[] = "pack";
+static const char same_words[] = "same_words";
+static const char same_tails[] = "same_tails";
+static const char count_ties[] = "count_ties";
+static const char list_ties[] = "list_ties";
+static const char tie_keys[] = "tie_keys";
+static const char sort_ties[] = "sort_ties";
+static const char sort_tails[] = "sort_tails";
+static const char place_ties[] = "place_ties";
+static const char check_order[] = "check_order";
+static const char row_end_offsets[] = "row_end_offsets";
+static const char find_boundaries[] = "find_boundaries";
+static const char gather[] = "gather";
+static const char gather_keys[] = "gather_keys";
 
 static bool
-cuda_pack(GsStream *stream, const GsDeviceRows *rows, int chunk, int row_bits, uint64_t *d_words,
-		  GsPackResults *d_results, void *d_temp, size_t temp_bytes)
+cuda_same_keys(GsStream *stream, uint64_t n, const uint64_t *d_keys, uint8_t *d_same)
 {
-	if (!enter(stream->device))
-		return false;
-	if (d_temp != NULL && temp_bytes < gs_pack_temp_bytes())
-		return check_step(stream, "pack", GS_DEVICE_TEMP_TOO_SMALL);
-	return check_step(stream, "pack",
-					  gs_device_pack(rows, chunk, row_bits, d_words, d_results, d_temp,
-									 stream->stream));
+	return queue<gs_device_same_words, same_words>(stream, n, d_keys, 0, d_same);
 }
 
 /*
- * Compares complete words, which gives the order of a stable sort, because the row
+ * The merge sort compares complete words, which gives the order of a stable sort, because the row
  * numbers in the words ascend before the sort.
  */
-static bool
-merge_sort_words(GsStream *stream, uint64_t n, uint64_t *const d_words[2], uint32_t *d_selector,
-				 void *d_temp, size_t temp_bytes)
-{
-	GsMergeSort sort = merge_sort_of_words(n);
-
-	sort.d_keys[0] = d_words[0];
-	sort.d_keys[1] = d_words[1];
-	return check_step(stream, "merge sort",
-					  gs_device_merge_sort(&sort, d_temp, temp_bytes, stream->stream)) &&
-		check(stream->device, "merge sort",
-			  cudaMemsetAsync(d_selector, 0, sizeof(*d_selector), stream->stream));
-}
-
 static bool
 cuda_sort_words(GsStream *stream, GsAlgorithm algorithm, uint64_t n, int low_bit, int nbits,
 				uint64_t *const d_words[2], uint32_t *d_selector, bool counted, void *d_temp,
 				size_t temp_bytes)
 {
-	GsRadixSort sort = radix_sort_of_words(n);
+	GsMergeSort merge = {};
+	GsRadixSort radix = {};
 
 	if (!enter(stream->device))
 		return false;
+	merge.nitems = radix.nitems = n;
+	for (int i = 0; i < 2; i++)
+		merge.d_keys[i] = radix.d_keys[i] = d_words[i];
 	if (algorithm == GS_ALGORITHM_MERGE)
-		return merge_sort_words(stream, n, d_words, d_selector, d_temp, temp_bytes);
-	sort.begin_bit = low_bit;
-	sort.end_bit = low_bit + nbits;
-	sort.counted = counted;
-	sort.d_keys[0] = d_words[0];
-	sort.d_keys[1] = d_words[1];
-	sort.d_selector = d_selector;
+		return check_step(stream, "merge sort",
+						  gs_device_merge_sort(&merge, d_temp, temp_bytes, stream->stream)) &&
+			check(stream->device, "merge sort",
+				  cudaMemsetAsync(d_selector, 0, sizeof(*d_selector), stream->stream));
+	radix.begin_bit = low_bit;
+	radix.end_bit = low_bit + nbits;
+	radix.counted = counted;
+	radix.d_selector = d_selector;
 	return check_step(stream, "radix sort",
-					  gs_device_radix_sort(&sort, d_temp, temp_bytes, stream->stream));
-}
-
-static bool
-cuda_same_words(GsStream *stream, uint64_t n, const uint64_t *d_words, int low_bit, uint8_t *d_same)
-{
-	return enter(stream->device) &&
-		check_step(stream, "same_words",
-				   gs_device_same_words(n, d_words, low_bit, d_same, stream->stream));
-}
-
-static bool
-cuda_same_keys(GsStream *stream, uint64_t n, const uint64_t *d_keys, uint8_t *d_same)
-{
-	return cuda_same_words(stream, n, d_keys, 0, d_same);
-}
-
-static bool
-cuda_same_tails(GsStream *stream, const GsDeviceRows *rows, const GsTies *ties, int component,
-				uint8_t *d_same)
-{
-	return enter(stream->device) &&
-		check_step(stream, "same_tails",
-				   gs_device_same_tails(rows, ties, component, d_same, stream->stream));
-}
-
-static bool
-cuda_count_ties(GsStream *stream, uint64_t n, const uint8_t *d_same, GsTieCount *d_count,
-				void *d_temp,
-				size_t temp_bytes)
-{
-	return enter(stream->device) &&
-		has_temp(stream, GS_STEP_LIST_TIES, GS_ALGORITHM_RADIX, n, temp_bytes) &&
-		check_step(stream, "count_ties",
-				   gs_device_count_ties(n, d_same, d_count, d_temp, stream->stream));
-}
-
-static bool
-cuda_list_ties(GsStream *stream, uint64_t n, const uint8_t *d_same, const uint64_t *d_words,
-			   int row_bits, const GsTies *from, GsTies *out, void *d_temp, size_t temp_bytes)
-{
-	return enter(stream->device) &&
-		has_temp(stream, GS_STEP_LIST_TIES, GS_ALGORITHM_RADIX, n, temp_bytes) &&
-		check_step(stream, "list_ties",
-				   gs_device_list_ties(n, d_same, d_words, row_bits, from, out, d_temp,
-									   stream->stream));
-}
-
-static bool
-cuda_tie_keys(GsStream *stream, const GsDeviceRows *rows, const GsTies *ties, int chunk,
-			  uint64_t *d_keys)
-{
-	return enter(stream->device) &&
-		check_step(stream, "tie_keys",
-				   gs_device_tie_keys(rows, ties, chunk, d_keys, stream->stream));
-}
-
-static bool
-cuda_sort_ties(GsStream *stream, GsAlgorithm algorithm, const GsTies *ties, int nbits,
-			   uint64_t *const d_keys[2], void *d_temp, size_t temp_bytes)
-{
-	return enter(stream->device) &&
-		has_temp(stream, GS_STEP_SORT_TIES, algorithm, ties->nties, temp_bytes) &&
-		check_step(stream, "sort_ties",
-				   gs_device_sort_ties(algorithm, ties, nbits, d_keys, d_temp, stream->stream));
-}
-
-static bool
-cuda_sort_tails(GsStream *stream, const GsDeviceRows *rows, const GsTies *ties, int component,
-				void *d_temp, size_t temp_bytes)
-{
-	return enter(stream->device) &&
-		has_temp(stream, GS_STEP_SORT_TAILS, GS_ALGORITHM_MERGE, ties->nties, temp_bytes) &&
-		check_step(stream, "sort_tails",
-				   gs_device_sort_tails(rows, ties, component, d_temp, stream->stream));
-}
-
-static bool
-cuda_place_ties(GsStream *stream, const GsTies *ties, uint64_t *d_words)
-{
-	return enter(stream->device) &&
-		check_step(stream, "place_ties", gs_device_place_ties(ties, d_words, stream->stream));
-}
-
-static bool
-cuda_check_order(GsStream *stream, uint64_t n, const uint64_t *d_words, int row_bits,
-				 const uint32_t *d_rows, GsOrderCheck *d_check)
-{
-	return enter(stream->device) &&
-		check_step(stream, "check_order",
-				   gs_device_check_order(n, d_words, row_bits, d_rows, d_check, stream->stream));
-}
-
-static bool
-cuda_row_end_offsets(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words,
-					 int row_bits, uint64_t *d_end_offsets, void *d_temp, size_t temp_bytes)
-{
-	return enter(stream->device) &&
-		has_temp(stream, GS_STEP_ROW_END_OFFSETS, GS_ALGORITHM_RADIX, rows->nrows, temp_bytes) &&
-		check_step(stream, "row_end_offsets",
-				   gs_device_row_end_offsets(rows, d_words, row_bits, d_end_offsets, d_temp,
-											 stream->stream));
-}
-
-static bool
-cuda_find_boundaries(GsStream *stream, uint64_t nrows, const uint64_t *d_end_offsets, uint64_t step,
-					 uint32_t nboundaries, uint64_t *d_boundaries)
-{
-	return enter(stream->device) &&
-		check_step(stream, "find_boundaries",
-				   gs_device_find_boundaries(nrows, d_end_offsets, step, nboundaries, d_boundaries,
-											 stream->stream));
-}
-
-static bool
-cuda_gather(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words, int row_bits,
-			const uint64_t *d_end_offsets, uint64_t first, uint32_t nrows, char *d_to,
-			size_t to_bytes)
-{
-	return enter(stream->device) &&
-		check_step(stream, "gather",
-				   gs_device_gather(rows, d_words, row_bits, d_end_offsets, first, nrows, d_to,
-									to_bytes, stream->stream));
-}
-
-static bool
-cuda_gather_keys(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words, int row_bits,
-				 uint64_t first, uint32_t nrows, uint64_t *d_to)
-{
-	return enter(stream->device) &&
-		check_step(stream, "gather_keys",
-				   gs_device_gather_keys(rows, d_words, row_bits, first, nrows, d_to,
-										 stream->stream));
+					  gs_device_radix_sort(&radix, d_temp, temp_bytes, stream->stream));
 }
 
 /* -------------------------------------------------------------- open, close */
@@ -760,22 +594,22 @@ static const GsDeviceOps cuda_ops = {
 	cuda_copy_in,
 	cuda_copy_out,
 	cuda_temp_bytes,
-	cuda_pack,
+	queue<gs_device_pack, pack>,
 	cuda_sort_words,
-	cuda_same_words,
+	queue<gs_device_same_words, same_words>,
 	cuda_same_keys,
-	cuda_same_tails,
-	cuda_count_ties,
-	cuda_list_ties,
-	cuda_tie_keys,
-	cuda_sort_ties,
-	cuda_sort_tails,
-	cuda_place_ties,
-	cuda_check_order,
-	cuda_row_end_offsets,
-	cuda_find_boundaries,
-	cuda_gather,
-	cuda_gather_keys,
+	queue<gs_device_same_tails, same_tails>,
+	queue<gs_device_count_ties, count_ties>,
+	queue<gs_device_list_ties, list_ties>,
+	queue<gs_device_tie_keys, tie_keys>,
+	queue<gs_device_sort_ties, sort_ties>,
+	queue<gs_device_sort_tails, sort_tails>,
+	queue<gs_device_place_ties, place_ties>,
+	queue<gs_device_check_order, check_order>,
+	queue<gs_device_row_end_offsets, row_end_offsets>,
+	queue<gs_device_find_boundaries, find_boundaries>,
+	queue<gs_device_gather, gather>,
+	queue<gs_device_gather_keys, gather_keys>,
 	cuda_close};
 
 /* The reason why cudaGetDeviceCount() failed. */

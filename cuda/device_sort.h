@@ -66,10 +66,10 @@ typedef struct GsRadixSort
 /*
  * Bytes of temporary storage for this sort, or one of fewer items, on the current
  * device: about 60 kB, and for each item one byte for the first quarter million,
- * half a byte for the first three millions, or a fifth of a byte for more.  The
- * pointers may be unset.  0 if the arguments are wrong.
+ * half a byte for the first three millions, or a fifth of a byte for more.  0 if
+ * there are too many items, or CUDA failed.
  */
-extern size_t gs_device_radix_temp_bytes(const GsRadixSort *sort);
+extern size_t gs_device_radix_temp_bytes(uint64_t nitems, bool has_values);
 
 /*
  * Queues the sort.  The device determines the digit places where all keys agree;
@@ -120,9 +120,9 @@ typedef struct GsMergeSort
 
 /*
  * Bytes of temporary storage for this sort, or one of fewer items, on the current device: at most
- * a 40th of a byte for each item.  The pointers may be unset.  0 if the arguments are wrong.
+ * a 40th of a byte for each item.  0 if the arguments are wrong, or CUDA failed.
  */
-extern size_t gs_device_merge_temp_bytes(const GsMergeSort *sort);
+extern size_t gs_device_merge_temp_bytes(uint64_t nitems, uint32_t value_bytes);
 
 extern GsDeviceStatus gs_device_merge_sort(const GsMergeSort *sort,
 										   void *d_temp, size_t temp_bytes,

@@ -8,10 +8,8 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "block_sum.cuh"
+#include "block_scan.cuh"
 #include "device_steps.cuh"
-#include "launch.cuh"
-#include "tuning.cuh"
 
 #define GS_CHECK_ITEMS 4 /* for each thread in a tile */
 
@@ -91,8 +89,8 @@ __launch_bounds__(GS_STEP_THREADS)
 }
 
 GsDeviceStatus
-gs_device_check_order(uint64_t n, const uint64_t *d_words, int row_bits, const uint32_t *d_rows,
-					  GsOrderCheck *d_check, void *stream)
+gs_device_check_order(void *stream, uint64_t n, const uint64_t *d_words, int row_bits,
+					  const uint32_t *d_rows, GsOrderCheck *d_check)
 {
 	void *args[] = {&n, &d_words, &row_bits, &d_rows, &d_check};
 	const uint32_t nblocks = gs_blocks(n, GS_CHECK_ITEMS * GS_STEP_THREADS);

@@ -50,14 +50,12 @@ gs_merge_temp(uint64_t nitems)
 template <typename Value, bool has_tails, typename Shape>
 static GsDeviceStatus
 gs_merge_typed(const GsMergeSort *sort, const GsDeviceProperties *properties, void *d_temp,
-			   void *stream)
+			   size_t temp_bytes, void *stream)
 {
 	static GsKernelOccupancy tile_known;
 	static GsKernelOccupancy piece_known;
-	const void *tile_kernel = (const void *)
-		gs_merge_tile_kernel<Value, has_tails, Shape>;
-	const void *piece_kernel = (const void *)
-		gs_merge_piece_kernel<Value, has_tails, Shape>;
+	const void *tile_kernel = (const void *) gs_merge_tile_kernel<Value, has_tails, Shape>;
+	const void *piece_kernel = (const void *) gs_merge_piece_kernel<Value, has_tails, Shape>;
 	const void *split_kernel = (const void *) gs_merge_split_kernel<Value, has_tails, Shape>;
 	const size_t shared_bytes = sizeof(GsMergeShared<Value, Shape>);
 	const uint64_t ntiles = (sort->nitems + Shape::tile - 1) / Shape::tile;
@@ -72,6 +70,8 @@ gs_merge_typed(const GsMergeSort *sort, const GsDeviceProperties *properties, vo
 	int nrounds = 0;
 	int to;
 
+	if (temp_bytes < gs_merge_temp<Shape>(nitems))
+		return GS_DEVICE_TEMP_TOO_SMALL;
 	for (uint64_t run = Shape::tile; run < nitems; run *= GS_MERGE_WAYS)
 		nrounds++;
 	to = nrounds % 2;
@@ -115,58 +115,64 @@ gs_merge_typed(const GsMergeSort *sort, const GsDeviceProperties *properties, vo
 	return status;
 }
 
-/* Does the tile fit a multiprocessor of the device? */
+/* Are tiles used that need more than `least` items for all multiprocessors, and do they fit one? */
 template <typename Value, typename Shape>
 static bool
-gs_merge_fits(const GsDeviceProperties *properties)
+gs_merge_takes(uint64_t nitems, uint64_t least, const GsDeviceProperties *properties)
 {
-	return sizeof(GsMergeShared<Value, Shape>) <= (size_t) properties->shared_bytes;
+	return nitems > least &&
+		sizeof(GsMergeShared<Value, Shape>) <= (size_t) properties->shared_bytes;
 }
 
-/*
- * Queues a sort; or, if temp_needed is not NULL, only stores the size of its
- * temporary storage, which suffices for fewer items, too.  Tiles are large if they fit
- * and if there are enough for all multiprocessors.
- */
+/* Queues a sort with the largest tiles that are used. */
 template <typename Value, bool has_tails>
 static GsDeviceStatus
 gs_merge_valued(const GsMergeSort *sort, const GsDeviceProperties *properties, void *d_temp,
-				size_t temp_bytes, void *stream, size_t *temp_needed)
+				size_t temp_bytes, void *stream)
 {
 	typedef GsMergeLarge<GsHasValue<Value>::yes ? sizeof(Value) : 0> Large;
 	typedef GsMergeMiddle Middle;
 	typedef GsMergeSmall Small;
-	const uint64_t nitems = sort->nitems;
-	const bool large = nitems > GS_MERGE_MIDDLE_KEYS && gs_merge_fits<Value, Large>(properties);
-	const bool middle =
-		!large && nitems > GS_MERGE_SMALL_KEYS && gs_merge_fits<Value, Middle>(properties);
-	const size_t nbytes = large ? gs_merge_temp<Large>(nitems) :
-		middle                  ? gs_merge_temp<Middle>(nitems) :
-								  gs_merge_temp<Small>(nitems);
+	const uint64_t n = sort->nitems;
 
-	if (temp_needed != NULL)
-	{
-		/* smaller tiles of fewer items may need more */
-		*temp_needed = nbytes;
-		if (large || middle)
-			*temp_needed = std::max(*temp_needed, gs_merge_temp<Small>(GS_MERGE_SMALL_KEYS));
-		if (large)
-			*temp_needed = std::max(*temp_needed, gs_merge_temp<Middle>(GS_MERGE_MIDDLE_KEYS));
-		return GS_DEVICE_OK;
-	}
-	if (temp_bytes < nbytes)
-		return GS_DEVICE_TEMP_TOO_SMALL;
-	if (large)
-		return gs_merge_typed<Value, has_tails, Large>(sort, properties, d_temp, stream);
-	if (middle)
-		return gs_merge_typed<Value, has_tails, Middle>(sort, properties, d_temp, stream);
-	return gs_merge_typed<Value, has_tails, Small>(sort, properties, d_temp, stream);
+	if (gs_merge_takes<Value, Large>(n, GS_MERGE_MIDDLE_KEYS, properties))
+		return gs_merge_typed<Value, has_tails, Large>(sort, properties, d_temp, temp_bytes,
+													   stream);
+	if (gs_merge_takes<Value, Middle>(n, GS_MERGE_SMALL_KEYS, properties))
+		return gs_merge_typed<Value, has_tails, Middle>(sort, properties, d_temp, temp_bytes,
+														stream);
+	return gs_merge_typed<Value, has_tails, Small>(sort, properties, d_temp, temp_bytes,
+												   stream);
+}
+
+/* Bytes of temporary storage for at most nitems: smaller tiles of fewer items may need more. */
+template <typename Value>
+static size_t
+gs_merge_valued_temp_bytes(uint64_t nitems)
+{
+	typedef GsMergeLarge<GsHasValue<Value>::yes ? sizeof(Value) : 0> Large;
+	GsDeviceProperties properties;
+
+	if (nitems > GS_DEVICE_MAX_ITEMS || gs_device_properties(&properties) != GS_DEVICE_OK)
+		return 0;
+	if (gs_merge_takes<Value, Large>(nitems, GS_MERGE_MIDDLE_KEYS, &properties))
+		return std::max({gs_merge_temp<Large>(nitems),
+						 gs_merge_temp<GsMergeMiddle>(GS_MERGE_MIDDLE_KEYS),
+						 gs_merge_temp<GsMergeSmall>(GS_MERGE_SMALL_KEYS)});
+	if (gs_merge_takes<Value, GsMergeMiddle>(nitems, GS_MERGE_SMALL_KEYS, &properties))
+		return std::max(gs_merge_temp<GsMergeMiddle>(nitems),
+						gs_merge_temp<GsMergeSmall>(GS_MERGE_SMALL_KEYS));
+	return gs_merge_temp<GsMergeSmall>(nitems);
 }
 
 /* Checks everything that does not depend on the value type. */
 static inline GsDeviceStatus
 gs_merge_check(const GsMergeSort *sort, const void *d_temp)
 {
+	if (sort->nitems > GS_DEVICE_MAX_ITEMS)
+		return GS_DEVICE_TOO_MANY_ITEMS;
+	if (sort->nitems == 0)
+		return GS_DEVICE_OK;
 	for (int i = 0; i < 2; i++)
 		if (sort->d_keys[i] == NULL || (sort->value_bytes != 0 && sort->d_values[i] == NULL) ||
 			(uintptr_t) sort->d_keys[i] % 16 != 0 || (uintptr_t) sort->d_values[i] % 16 != 0)

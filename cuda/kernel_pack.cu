@@ -20,9 +20,7 @@
  */
 #include "device_steps.cuh"
 #include "kernel_radix_plan.cuh"
-#include "launch.cuh"
 #include "row_record.cuh"
-#include "tuning.cuh"
 
 typedef struct GsPack
 {
@@ -204,55 +202,55 @@ gs_pack_temp_bytes(void)
 	return sizeof(GsRadixControl);
 }
 
+/* Launches a kernel for n elements, ntile to a tile, with at most as many blocks as fit at once. */
+static GsDeviceStatus
+gs_launch_resident(void *stream, GsKernelOccupancy *known, const void *kernel, uint64_t n,
+				   uint32_t ntile, uint32_t nthreads, void **args)
+{
+	const uint32_t needed = gs_blocks(n, ntile);
+	GsDeviceProperties properties;
+	GsDeviceStatus status = gs_device_properties(&properties);
+	uint32_t nblocks;
+
+	if (status == GS_DEVICE_OK)
+		status = gs_kernel_resident_blocks(known, &properties, kernel, nthreads, 0, &nblocks);
+	return status != GS_DEVICE_OK ? status :
+									gs_launch(kernel, needed < nblocks ? needed : nblocks, nthreads,
+											  0, stream, false, args);
+}
+
 GsDeviceStatus
-gs_device_pack(const GsDeviceRows *rows, int chunk, int row_bits, uint64_t *d_words,
-			   GsPackResults *d_results, void *d_temp, void *stream)
+gs_device_pack(void *stream, const GsDeviceRows *rows, int chunk, int row_bits, uint64_t *d_words,
+			   GsPackResults *d_results, void *d_temp, size_t temp_bytes)
 {
 	static GsKernelOccupancy known[2];
 	const bool counted = d_temp != NULL && chunk >= 0;
 	const void *kernel =
 		counted ? (const void *) gs_pack_kernel<true> : (const void *) gs_pack_kernel<false>;
-	const uint64_t ntile = GS_PACK_THREADS * GS_PACK_ITEMS;
-	const uint64_t ntiles = (rows->nrows + ntile - 1) / ntile;
 	GsPack pack = {*rows, chunk, row_bits, d_words, d_results, (GsRadixControl *) d_temp};
-	GsDeviceProperties properties;
-	GsDeviceStatus status;
-	uint32_t nblocks;
+	GsDeviceStatus status = GS_DEVICE_OK;
 	void *args[] = {&pack};
 
-	status = gs_device_properties(&properties);
-	if (status == GS_DEVICE_OK && d_temp != NULL)
+	if (d_temp != NULL && temp_bytes < gs_pack_temp_bytes())
+		return GS_DEVICE_TEMP_TOO_SMALL;
+	if (d_temp != NULL)
 		status = gs_cuda_status(cudaMemsetAsync(d_temp, 0, sizeof(GsRadixControl),
 												(cudaStream_t) stream));
-	if (status == GS_DEVICE_OK)
-		status = gs_kernel_resident_blocks(&known[counted], &properties, kernel, GS_PACK_THREADS, 0,
-										   &nblocks);
-	if (status == GS_DEVICE_OK)
-		status = gs_launch(kernel, (uint32_t) (ntiles < nblocks ? ntiles : nblocks),
-						   GS_PACK_THREADS, 0, stream, false, args);
-	return status;
+	return status != GS_DEVICE_OK ? status :
+									gs_launch_resident(stream, &known[counted], kernel, rows->nrows,
+													   GS_PACK_THREADS * GS_PACK_ITEMS,
+													   GS_PACK_THREADS, args);
 }
 
 GsDeviceStatus
-gs_device_tie_keys(const GsDeviceRows *rows, const GsTies *ties, int chunk, uint64_t *d_keys,
-				   void *stream)
+gs_device_tie_keys(void *stream, const GsDeviceRows *rows, const GsTies *ties, int chunk,
+				   uint64_t *d_keys)
 {
 	static GsKernelOccupancy known;
-	const void *kernel = (const void *) gs_tie_keys_kernel;
-	const uint64_t needed = (ties->nties + GS_STEP_THREADS - 1) / GS_STEP_THREADS;
-	GsDeviceProperties properties;
-	GsDeviceStatus status;
-	uint32_t nblocks;
 	void *args[] = {(void *) rows, (void *) ties, &chunk, &d_keys};
 
 	if (ties->nties == 0)
 		return GS_DEVICE_OK;
-	status = gs_device_properties(&properties);
-	if (status == GS_DEVICE_OK)
-		status = gs_kernel_resident_blocks(&known, &properties, kernel, GS_STEP_THREADS, 0,
-										   &nblocks);
-	if (status != GS_DEVICE_OK)
-		return status;
-	return gs_launch(kernel, (uint32_t) (needed < nblocks ? needed : nblocks), GS_STEP_THREADS, 0,
-					 stream, false, args);
+	return gs_launch_resident(stream, &known, (const void *) gs_tie_keys_kernel, ties->nties,
+							  GS_STEP_THREADS, GS_STEP_THREADS, args);
 }

@@ -89,23 +89,21 @@ gs_radix_check_pointers(const GsRadixSort *sort, const void *d_temp)
 
 /* Tiles become smaller below some limits, so fewer items may need more. */
 size_t
-gs_device_radix_temp_bytes(const GsRadixSort *sort)
+gs_device_radix_temp_bytes(uint64_t nitems, bool has_values)
 {
 	const uint64_t limits[] = {GS_DEVICE_MAX_ITEMS, GS_RADIX_MIDDLE_KEYS, GS_RADIX_SMALL_KEYS};
 	GsDeviceProperties properties;
 	size_t most = 256; /* never 0, which means wrong arguments */
 
-	if (gs_radix_check_shape(sort) != GS_DEVICE_OK ||
-		gs_device_properties(&properties) != GS_DEVICE_OK)
+	if (nitems > GS_DEVICE_MAX_ITEMS || gs_device_properties(&properties) != GS_DEVICE_OK)
 		return 0;
 	for (uint64_t limit : limits)
 	{
-		const uint64_t nitems = std::min(sort->nitems, limit);
-		const GsRadixKernels *kernels =
-			gs_radix_choose_kernels(sort->has_values, nitems, &properties);
+		const uint64_t n = std::min(nitems, limit);
+		const GsRadixKernels *kernels = gs_radix_choose_kernels(has_values, n, &properties);
 
-		if (nitems > GS_BLOCK_SORT)
-			most = std::max(most, gs_radix_temp(nitems, kernels->ntile).nbytes);
+		if (n > GS_BLOCK_SORT)
+			most = std::max(most, gs_radix_temp(n, kernels->ntile).nbytes);
 	}
 	return most;
 }

@@ -56,7 +56,6 @@ typedef struct GsRadixTemp
 {
 	uint32_t portion_tiles;
 	uint32_t nportions;
-	uint32_t nrows;
 	size_t rows_offset[2];
 	size_t nbytes;
 } GsRadixTemp;
@@ -66,7 +65,6 @@ gs_radix_temp(uint64_t nitems, uint32_t ntile)
 {
 	GsRadixTemp temp;
 	uint64_t ntiles = (nitems + ntile - 1) / ntile;
-	size_t control_bytes = (sizeof(GsRadixControl) + 255) / 256 * 256;
 	size_t rows_bytes;
 
 	/*
@@ -76,13 +74,12 @@ gs_radix_temp(uint64_t nitems, uint32_t ntile)
 	temp.nportions = (uint32_t) (ntiles / (GS_PORTION_KEYS / ntile) + 1);
 	temp.portion_tiles = (uint32_t) ((ntiles + temp.nportions - 1) / temp.nportions);
 	temp.nportions = (uint32_t) ((ntiles + temp.portion_tiles - 1) / temp.portion_tiles);
-	temp.nrows = temp.portion_tiles;
 	/* for the largest portion, so that more items never need less */
-	rows_bytes = (size_t) (temp.nportions > 1 ? GS_PORTION_KEYS / ntile : temp.nrows) *
+	rows_bytes = (size_t) (temp.nportions > 1 ? GS_PORTION_KEYS / ntile : temp.portion_tiles) *
 		GS_NDIGITS * sizeof(uint32_t);
-	temp.rows_offset[0] = control_bytes;
-	temp.rows_offset[1] = control_bytes + rows_bytes;
-	temp.nbytes = control_bytes + 2 * rows_bytes;
+	temp.rows_offset[0] = (sizeof(GsRadixControl) + 255) / 256 * 256;
+	temp.rows_offset[1] = temp.rows_offset[0] + rows_bytes;
+	temp.nbytes = temp.rows_offset[1] + rows_bytes;
 	return temp;
 }
 
@@ -93,8 +90,7 @@ gs_radix_divide_temp(GsRadixPlan *plan, const GsRadixTemp *temp, void *d_temp)
 	plan->d_control = (GsRadixControl *) d_temp;
 	for (int i = 0; i < 2; i++)
 		plan->d_rows[i] = (uint32_t *) ((char *) d_temp + temp->rows_offset[i]);
-	plan->nrows = temp->nrows;
-	plan->portion_tiles = temp->portion_tiles;
+	plan->nrows = plan->portion_tiles = temp->portion_tiles;
 	plan->nportions = temp->nportions;
 }
 
@@ -141,8 +137,8 @@ gs_radix_queue(GsRadixPlan *plan, bool counted, GsRadixKernels *kernels,
 									   kernels->nthreads, kernels->shared_bytes, &nblocks);
 	if (status != GS_DEVICE_OK)
 		return status;
-	if (temp.nrows < nblocks)
-		nblocks = temp.nrows;
+	if (plan->nrows < nblocks)
+		nblocks = plan->nrows;
 	for (pass = 0; pass < plan->nplaces; pass++)
 		for (portion = 0; portion < temp.nportions; portion++)
 		{

@@ -24,11 +24,9 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "block_sum.cuh"
+#include "block_scan.cuh"
 #include "device_steps.cuh"
-#include "launch.cuh"
 #include "row_record.cuh"
-#include "tuning.cuh"
 
 #define GS_ENDS_TILE   (GS_STEP_THREADS * GS_END_OFFSETS_ITEMS)
 #define GS_GATHER_TILE (2 * GS_GATHER_ITEMS * GS_GATHER_THREADS)
@@ -308,43 +306,37 @@ gs_row_end_offsets_temp_bytes(uint64_t n)
 }
 
 GsDeviceStatus
-gs_device_row_end_offsets(const GsDeviceRows *rows, const uint64_t *d_words, int row_bits,
-						  uint64_t *d_end_offsets, void *d_temp, void *stream)
+gs_device_row_end_offsets(void *stream, const GsDeviceRows *rows, const uint64_t *d_words,
+						  int row_bits, uint64_t *d_end_offsets, void *d_temp, size_t temp_bytes)
 {
-	uint64_t n = rows->nrows;
-	const uint64_t *d_locations = rows->d_locations;
-	const uint32_t nblocks = gs_blocks(n, GS_ENDS_TILE);
-	void *tile_args[] = {&n, &d_words, &row_bits, &d_locations, &d_end_offsets, &d_temp};
-	void *add_args[] = {&n, &d_temp, &d_end_offsets};
+	const uint64_t n = rows->nrows;
+	uint64_t *d_sums = (uint64_t *) d_temp;
 	GsDeviceStatus status;
 
-	status = gs_launch((const void *) gs_tile_ends_kernel, nblocks, GS_STEP_THREADS, 0, stream,
-					   false, tile_args);
+	if (temp_bytes < gs_row_end_offsets_temp_bytes(n))
+		return GS_DEVICE_TEMP_TOO_SMALL;
+	status = gs_launch_step(stream, gs_tile_ends_kernel, n, GS_ENDS_TILE, n, d_words, row_bits,
+							rows->d_locations, d_end_offsets, d_sums);
 	if (status == GS_DEVICE_OK)
-		status = gs_device_scan(nblocks, 1, (uint64_t *) d_temp, NULL, stream);
+		status = gs_device_scan(stream, gs_blocks(n, GS_ENDS_TILE), 1, d_sums, NULL);
 	if (status == GS_DEVICE_OK)
-		status = gs_launch((const void *) gs_add_before_kernel, nblocks, GS_STEP_THREADS, 0, stream,
-						   false, add_args);
+		status = gs_launch_step(stream, gs_add_before_kernel, n, GS_ENDS_TILE, n, d_sums,
+								d_end_offsets);
 	return status;
 }
 
 GsDeviceStatus
-gs_device_find_boundaries(uint64_t nrows, const uint64_t *d_end_offsets, uint64_t step,
-						  uint32_t nboundaries, uint64_t *d_boundaries, void *stream)
+gs_device_find_boundaries(void *stream, uint64_t nrows, const uint64_t *d_end_offsets,
+						  uint64_t step, uint32_t nboundaries, uint64_t *d_boundaries)
 {
-	void *args[] = {&nrows, &d_end_offsets, &step, &nboundaries, &d_boundaries};
-
-	if (nboundaries == 0)
-		return GS_DEVICE_OK;
-	return gs_launch((const void *) gs_find_boundaries_kernel,
-					 gs_blocks(nboundaries, GS_STEP_THREADS), GS_STEP_THREADS, 0,
-					 stream, false, args);
+	return gs_launch_step(stream, gs_find_boundaries_kernel, nboundaries, GS_STEP_THREADS, nrows,
+						  d_end_offsets, step, nboundaries, d_boundaries);
 }
 
 GsDeviceStatus
-gs_device_gather(const GsDeviceRows *rows, const uint64_t *d_words, int row_bits,
-				 const uint64_t *d_end_offsets,
-				 uint64_t first, uint32_t nrows, char *d_to, size_t to_bytes, void *stream)
+gs_device_gather(void *stream, const GsDeviceRows *rows, const uint64_t *d_words, int row_bits,
+				 const uint64_t *d_end_offsets, uint64_t first, uint32_t nrows, char *d_to,
+				 size_t to_bytes)
 {
 	const size_t offsets_bytes = nrows * sizeof(uint32_t);
 	GsDeviceProperties properties;
@@ -366,13 +358,9 @@ gs_device_gather(const GsDeviceRows *rows, const uint64_t *d_words, int row_bits
 }
 
 GsDeviceStatus
-gs_device_gather_keys(const GsDeviceRows *rows, const uint64_t *d_words, int row_bits,
-					  uint64_t first, uint32_t nrows, uint64_t *d_to, void *stream)
+gs_device_gather_keys(void *stream, const GsDeviceRows *rows, const uint64_t *d_words, int row_bits,
+					  uint64_t first, uint32_t nrows, uint64_t *d_to)
 {
-	void *args[] = {(void *) rows, &d_words, &row_bits, &first, &nrows, &d_to};
-
-	if (nrows == 0)
-		return GS_DEVICE_OK;
-	return gs_launch((const void *) gs_gather_keys_kernel, gs_blocks(nrows, GS_STEP_THREADS),
-					 GS_STEP_THREADS, 0, stream, false, args);
+	return gs_launch_step(stream, gs_gather_keys_kernel, nrows, GS_STEP_THREADS, *rows, d_words,
+						  row_bits, first, nrows, d_to);
 }

@@ -10,10 +10,8 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "block_sum.cuh"
+#include "block_scan.cuh"
 #include "device_steps.cuh"
-#include "launch.cuh"
-#include "tuning.cuh"
 
 /* One block for each array. */
 static __global__ void
@@ -55,7 +53,7 @@ __launch_bounds__(GS_SCAN_THREADS)
 }
 
 GsDeviceStatus
-gs_device_scan(uint64_t n, uint32_t narrays, uint64_t *d_sums, uint64_t *d_totals, void *stream)
+gs_device_scan(void *stream, uint64_t n, uint32_t narrays, uint64_t *d_sums, uint64_t *d_totals)
 {
 	void *args[] = {&n, &d_sums, &d_totals};
 

@@ -22,9 +22,7 @@
  *-------------------------------------------------------------------------
  */
 #include "device_steps.cuh"
-#include "launch.cuh"
 #include "row_record.cuh"
-#include "tuning.cuh"
 #include "warp_match.cuh"
 
 /* Each element needs its own string and the previous one. */
@@ -123,15 +121,11 @@ __launch_bounds__(GS_STEP_THREADS)
 }
 
 GsDeviceStatus
-gs_device_same_tails(const GsDeviceRows *rows, const GsTies *ties, int component, uint8_t *d_same,
-					 void *stream)
+gs_device_same_tails(void *stream, const GsDeviceRows *rows, const GsTies *ties, int component,
+					 uint8_t *d_same)
 {
-	void *args[] = {(void *) rows, (void *) ties, &component, &d_same};
-
-	if (ties->nties == 0)
-		return GS_DEVICE_OK;
-	return gs_launch((const void *) gs_same_tails_kernel, gs_blocks(ties->nties, GS_STEP_THREADS),
-					 GS_STEP_THREADS, 0, stream, false, args);
+	return gs_launch_step(stream, gs_same_tails_kernel, ties->nties, GS_STEP_THREADS, *rows, *ties,
+						  component, d_same);
 }
 
 /* The layout of temporary storage, aligned to 256 bytes. */
@@ -145,21 +139,9 @@ typedef struct GsTailsTemp
 	size_t nbytes;
 } GsTailsTemp;
 
-static GsMergeSort
-gs_sort_of_tails(uint64_t n, const GsTail *d_tails)
-{
-	GsMergeSort sort = {};
-
-	sort.nitems = n;
-	sort.value_bytes = sizeof(uint32_t);
-	sort.d_tails = d_tails;
-	return sort;
-}
-
 static GsTailsTemp
 gs_tails_temp(uint64_t n)
 {
-	const GsMergeSort sort = gs_sort_of_tails(n, NULL);
 	GsTailsTemp temp = {};
 	auto take = [&](size_t nbytes) {
 		size_t at = temp.nbytes;
@@ -175,7 +157,7 @@ gs_tails_temp(uint64_t n)
 	}
 	temp.tails = take(n * sizeof(GsTail));
 	temp.order = take(sizeof(GsTailOrder));
-	temp.sort = take(gs_device_merge_temp_bytes(&sort));
+	temp.sort = take(gs_device_merge_temp_bytes(n, sizeof(uint32_t)));
 	return temp;
 }
 
@@ -186,45 +168,46 @@ gs_sort_tails_temp_bytes(uint64_t n)
 }
 
 GsDeviceStatus
-gs_device_sort_tails(const GsDeviceRows *rows, const GsTies *ties, int component, void *d_temp,
-					 void *stream)
+gs_device_sort_tails(void *stream, const GsDeviceRows *rows, const GsTies *ties, int component,
+					 void *d_temp, size_t temp_bytes)
 {
-	const GsTailsTemp temp = gs_tails_temp(ties->nties);
+	const uint64_t n = ties->nties;
+	const GsTailsTemp temp = gs_tails_temp(n);
 	GsTail *d_tails = (GsTail *) ((char *) d_temp + temp.tails);
 	GsTailOrder *d_order = (GsTailOrder *) ((char *) d_temp + temp.order);
-	const GsComponent *d_component = &rows->d_packing->components[component];
-	GsMergeSort sort = gs_sort_of_tails(ties->nties, d_tails);
-	const uint32_t nblocks = gs_blocks(ties->nties, GS_STEP_THREADS);
-	void *list_args[] = {(void *) rows, (void *) ties, &component, &d_tails};
-	void *order_args[] = {(void *) ties, &d_tails, &d_component, &d_order};
-	void *keys_args[] = {(void *) ties, &d_tails, &d_order, &sort.d_keys[0], &sort.d_values[0]};
-	void *rows_args[] = {(void *) ties, &d_tails, &sort.d_values[0]};
+	uint32_t *d_numbers = (uint32_t *) ((char *) d_temp + temp.numbers[0]);
+	GsMergeSort sort = {};
 	GsDeviceStatus status;
 
-	if (ties->nties == 0)
+	if (temp_bytes < temp.nbytes)
+		return GS_DEVICE_TEMP_TOO_SMALL;
+	if (n == 0)
 		return GS_DEVICE_OK;
+	sort.nitems = n;
+	sort.value_bytes = sizeof(uint32_t);
 	for (int i = 0; i < 2; i++)
 	{
 		sort.d_keys[i] = (uint64_t *) ((char *) d_temp + temp.keys[i]);
 		sort.d_values[i] = (char *) d_temp + temp.numbers[i];
 	}
+	sort.d_tails = d_tails;
 	sort.d_tail_order = d_order;
 	status = gs_cuda_status(cudaMemsetAsync(d_order, 0xff, sizeof(*d_order),
 											(cudaStream_t) stream));
 	if (status == GS_DEVICE_OK)
-		status = gs_launch((const void *) gs_list_tails_kernel, nblocks, GS_STEP_THREADS, 0, stream,
-						   false, list_args);
+		status = gs_launch_step(stream, gs_list_tails_kernel, n, GS_STEP_THREADS, *rows, *ties,
+								component, d_tails);
 	if (status == GS_DEVICE_OK)
-		status = gs_launch((const void *) gs_tail_order_kernel, nblocks, GS_STEP_THREADS, 0, stream,
-						   false, order_args);
+		status = gs_launch_step(stream, gs_tail_order_kernel, n, GS_STEP_THREADS, *ties, d_tails,
+								&rows->d_packing->components[component], d_order);
 	if (status == GS_DEVICE_OK)
-		status = gs_launch((const void *) gs_tail_keys_kernel, nblocks, GS_STEP_THREADS, 0, stream,
-						   false, keys_args);
+		status = gs_launch_step(stream, gs_tail_keys_kernel, n, GS_STEP_THREADS, *ties, d_tails,
+								d_order, sort.d_keys[0], d_numbers);
 	if (status == GS_DEVICE_OK)
 		status = gs_device_merge_sort(&sort, (char *) d_temp + temp.sort, temp.nbytes - temp.sort,
 									  stream);
 	if (status == GS_DEVICE_OK)
-		status = gs_launch((const void *) gs_rows_of_tails_kernel, nblocks, GS_STEP_THREADS, 0,
-						   stream, false, rows_args);
+		status = gs_launch_step(stream, gs_rows_of_tails_kernel, n, GS_STEP_THREADS, *ties, d_tails,
+								d_numbers);
 	return status;
 }

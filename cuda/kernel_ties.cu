@@ -17,11 +17,9 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "block_sum.cuh"
+#include "block_scan.cuh"
 #include "device_steps.cuh"
-#include "launch.cuh"
 #include "row_record.cuh"
-#include "tuning.cuh"
 
 #define GS_FLAGS     16 /* for each thread */
 #define GS_TIES_TILE (GS_STEP_THREADS * GS_FLAGS)
@@ -198,15 +196,11 @@ __launch_bounds__(GS_STEP_THREADS)
 /* ----------------------------------------------------------------------------- host */
 
 GsDeviceStatus
-gs_device_same_words(uint64_t n, const uint64_t *d_words, int low_bit, uint8_t *d_same,
-					 void *stream)
+gs_device_same_words(void *stream, uint64_t n, const uint64_t *d_words, int low_bit,
+					 uint8_t *d_same)
 {
-	void *args[] = {&n, &d_words, &low_bit, &d_same};
-
-	if (n == 0)
-		return GS_DEVICE_OK;
-	return gs_launch((const void *) gs_same_words_kernel, gs_blocks(n, 4 * GS_STEP_THREADS),
-					 GS_STEP_THREADS, 0, stream, false, args);
+	return gs_launch_step(stream, gs_same_words_kernel, n, 4 * GS_STEP_THREADS, n, d_words, low_bit,
+						  d_same);
 }
 
 size_t
@@ -216,37 +210,36 @@ gs_ties_temp_bytes(uint64_t n)
 }
 
 GsDeviceStatus
-gs_device_count_ties(uint64_t n, const uint8_t *d_same, GsTieCount *d_count, void *d_temp,
-					 void *stream)
+gs_device_count_ties(void *stream, uint64_t n, const uint8_t *d_same, GsTieCount *d_count,
+					 void *d_temp, size_t temp_bytes)
 {
-	const uint32_t nblocks = gs_blocks(n, GS_TIES_TILE);
-	void *args[] = {&n, &d_same, &d_temp};
-	GsDeviceStatus status = GS_DEVICE_OK;
+	uint64_t *d_sums = (uint64_t *) d_temp;
+	GsDeviceStatus status;
 
 	static_assert(offsetof(GsTieCount, nties) == 0 && sizeof(GsTieCount) == 2 * sizeof(uint64_t),
 				  "");
-	if (nblocks > 0)
-		status = gs_launch((const void *) gs_count_ties_kernel, nblocks, GS_STEP_THREADS, 0, stream,
-						   false, args);
+	if (temp_bytes < gs_ties_temp_bytes(n))
+		return GS_DEVICE_TEMP_TOO_SMALL;
+	status = gs_launch_step(stream, gs_count_ties_kernel, n, GS_TIES_TILE, n, d_same, d_sums);
 	if (status == GS_DEVICE_OK)
-		status = gs_device_scan(nblocks, 2, (uint64_t *) d_temp, (uint64_t *) d_count, stream);
+		status = gs_device_scan(stream, gs_blocks(n, GS_TIES_TILE), 2, d_sums,
+								(uint64_t *) d_count);
 	return status;
 }
 
 GsDeviceStatus
-gs_device_list_ties(uint64_t n, const uint8_t *d_same, const uint64_t *d_words, int row_bits,
-					const GsTies *from, const GsTies *out, const void *d_temp, void *stream)
+gs_device_list_ties(void *stream, uint64_t n, const uint8_t *d_same, const uint64_t *d_words,
+					int row_bits, const GsTies *from, const GsTies *out, const void *d_temp,
+					size_t temp_bytes)
 {
 	GsTieList list = {
 		n, d_same, (const uint64_t *) d_temp, d_words, row_bits, from != NULL, {}, *out};
-	void *args[] = {&list};
 
+	if (temp_bytes < gs_ties_temp_bytes(n))
+		return GS_DEVICE_TEMP_TOO_SMALL;
 	if (from != NULL)
 		list.from = *from;
-	if (n == 0)
-		return GS_DEVICE_OK;
-	return gs_launch((const void *) gs_list_ties_kernel, gs_blocks(n, GS_TIES_TILE),
-					 GS_STEP_THREADS, 0, stream, false, args);
+	return gs_launch_step(stream, gs_list_ties_kernel, n, GS_TIES_TILE, list);
 }
 
 /* Temporary storage of a sort of the list: | selector | row numbers | that of the sort |. */
@@ -258,89 +251,52 @@ gs_scratch_rows_bytes(uint64_t n)
 	return (n * sizeof(uint32_t) + 255) / 256 * 256;
 }
 
-static GsRadixSort
-gs_radix_sort_of_ties(uint64_t n, int nbits)
-{
-	GsRadixSort sort = {};
-
-	sort.nitems = n;
-	sort.has_values = true;
-	sort.end_bit = nbits;
-	return sort;
-}
-
-static GsMergeSort
-gs_merge_sort_of_ties(uint64_t n)
-{
-	GsMergeSort sort = {};
-
-	sort.nitems = n;
-	sort.value_bytes = sizeof(uint32_t);
-	return sort;
-}
-
 size_t
 gs_sort_ties_temp_bytes(GsAlgorithm algorithm, uint64_t n)
 {
-	const GsRadixSort radix = gs_radix_sort_of_ties(n, 64);
-	const GsMergeSort merge = gs_merge_sort_of_ties(n);
-
 	return GS_SELECTOR_BYTES + gs_scratch_rows_bytes(n) +
-		(algorithm == GS_ALGORITHM_MERGE ? gs_device_merge_temp_bytes(&merge) :
-										   gs_device_radix_temp_bytes(&radix));
+		(algorithm == GS_ALGORITHM_MERGE ? gs_device_merge_temp_bytes(n, sizeof(uint32_t)) :
+										   gs_device_radix_temp_bytes(n, true));
 }
 
 GsDeviceStatus
-gs_device_sort_ties(GsAlgorithm algorithm, const GsTies *ties, int nbits, uint64_t *const d_keys[2],
-					void *d_temp, void *stream)
+gs_device_sort_ties(void *stream, GsAlgorithm algorithm, const GsTies *ties, int nbits,
+					uint64_t *const d_keys[2], void *d_temp, size_t temp_bytes)
 {
-	uint64_t n = ties->nties;
-	uint32_t *d_selector = (uint32_t *) d_temp;
+	const uint64_t n = ties->nties;
 	uint32_t *d_scratch_rows = (uint32_t *) ((char *) d_temp + GS_SELECTOR_BYTES);
 	char *d_sort_temp = (char *) d_scratch_rows + gs_scratch_rows_bytes(n);
-	size_t sort_temp_bytes = gs_sort_ties_temp_bytes(algorithm, n) -
-		(size_t) (d_sort_temp - (char *) d_temp);
+	const size_t sort_temp_bytes = temp_bytes - (size_t) (d_sort_temp - (char *) d_temp);
+	GsMergeSort merge = {};
+	GsRadixSort radix = {};
 	GsDeviceStatus status;
 
+	if (temp_bytes < gs_sort_ties_temp_bytes(algorithm, n))
+		return GS_DEVICE_TEMP_TOO_SMALL;
 	if (n == 0)
 		return GS_DEVICE_OK;
-	if (algorithm == GS_ALGORITHM_MERGE)
-	{
-		GsMergeSort sort = gs_merge_sort_of_ties(n);
-
-		for (int i = 0; i < 2; i++)
-			sort.d_keys[i] = d_keys[i];
-		sort.d_values[0] = ties->d_rows;
-		sort.d_values[1] = d_scratch_rows;
-		return gs_device_merge_sort(&sort, d_sort_temp, sort_temp_bytes, stream);
-	}
-
-	GsRadixSort sort = gs_radix_sort_of_ties(n, nbits);
-
+	merge.nitems = radix.nitems = n;
 	for (int i = 0; i < 2; i++)
-		sort.d_keys[i] = d_keys[i];
-	sort.d_values[0] = ties->d_rows;
-	sort.d_values[1] = d_scratch_rows;
-	sort.d_selector = d_selector;
-	status = gs_device_radix_sort(&sort, d_sort_temp, sort_temp_bytes, stream);
+		merge.d_keys[i] = radix.d_keys[i] = d_keys[i];
+	merge.d_values[0] = radix.d_values[0] = ties->d_rows;
+	merge.d_values[1] = radix.d_values[1] = d_scratch_rows;
+	merge.value_bytes = sizeof(uint32_t);
+	if (algorithm == GS_ALGORITHM_MERGE)
+		return gs_device_merge_sort(&merge, d_sort_temp, sort_temp_bytes, stream);
+	radix.has_values = true;
+	radix.end_bit = nbits;
+	radix.d_selector = (uint32_t *) d_temp;
+	status = gs_device_radix_sort(&radix, d_sort_temp, sort_temp_bytes, stream);
 	if (status == GS_DEVICE_OK)
-	{
-		void *args[] = {&n, &d_selector, &sort.d_keys[1], &sort.d_values[1],
-						&sort.d_keys[0], &sort.d_values[0]};
-
-		status = gs_launch((const void *) gs_copy_back_kernel, gs_blocks(n, GS_STEP_THREADS),
-						   GS_STEP_THREADS, 0, stream, false, args);
-	}
+		status = gs_launch_step(stream, gs_copy_back_kernel, n, GS_STEP_THREADS, n,
+								radix.d_selector, radix.d_keys[1], radix.d_values[1],
+								radix.d_keys[0], radix.d_values[0]);
 	return status;
 }
 
 GsDeviceStatus
-gs_device_place_ties(const GsTies *ties, uint64_t *d_words, void *stream)
+gs_device_place_ties(void *stream, const GsTies *ties, uint64_t *d_words)
 {
-	void *args[] = {(void *) ties, &d_words};
-
-	if (ties->nties == 0)
-		return GS_DEVICE_OK;
-	return gs_launch((const void *) gs_place_ties_kernel, gs_blocks(ties->nties, GS_STEP_THREADS),
-					 GS_STEP_THREADS, 0, stream, false, args);
+	return gs_launch_step(stream, gs_place_ties_kernel, ties->nties, GS_STEP_THREADS, *ties,
+						  d_words);
 }

@@ -30,46 +30,34 @@ gs_cuda_status(cudaError_t error)
 GsDeviceStatus
 gs_device_properties(GsDeviceProperties *properties)
 {
+	static const cudaDeviceAttr attributes[] = {
+		cudaDevAttrMaxSharedMemoryPerBlockOptin, cudaDevAttrComputeCapabilityMajor,
+		cudaDevAttrComputeCapabilityMinor, cudaDevAttrMultiProcessorCount};
 	static GsDeviceProperties known[GS_MAX_DEVICES];
-	cudaError_t error;
+	int values[4];
 	int device;
-	int major;
-	int minor;
+	cudaError_t error = cudaGetDevice(&device);
 
-	error = cudaGetDevice(&device);
 	if (error != cudaSuccess)
 		return gs_cuda_status(error);
-	if (device < GS_MAX_DEVICES && known[device].nmultiprocessors != 0)
+	if (device < GS_MAX_DEVICES &&
+		__atomic_load_n(&known[device].nmultiprocessors, __ATOMIC_ACQUIRE) != 0)
 	{
 		*properties = known[device];
 		return GS_DEVICE_OK;
 	}
-	properties->number = device;
-	error = cudaDeviceGetAttribute(&properties->shared_bytes,
-								   cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-	if (error == cudaSuccess)
-		error = cudaDeviceGetAttribute(&properties->shared_bytes_sm,
-									   cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
-	if (error == cudaSuccess)
-		error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-	if (error == cudaSuccess)
-		error = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
-	if (error == cudaSuccess)
-		error = cudaDeviceGetAttribute(&properties->nmultiprocessors,
-									   cudaDevAttrMultiProcessorCount, device);
+	for (int i = 0; i < 4 && error == cudaSuccess; i++)
+		error = cudaDeviceGetAttribute(&values[i], attributes[i], device);
 	if (error != cudaSuccess)
 		return gs_cuda_status(error);
-	properties->capability = major * 10 + minor;
+	*properties = {device, values[3], values[0], values[1] * 10 + values[2]};
 	if (device < GS_MAX_DEVICES)
 	{
 		/* nmultiprocessors is stored last, because it marks the entry as valid */
-		GsDeviceProperties *cached = &known[device];
-
-		cached->number = properties->number;
-		cached->shared_bytes = properties->shared_bytes;
-		cached->shared_bytes_sm = properties->shared_bytes_sm;
-		cached->capability = properties->capability;
-		__atomic_store_n(&cached->nmultiprocessors, properties->nmultiprocessors, __ATOMIC_RELEASE);
+		known[device].number = device;
+		known[device].shared_bytes = properties->shared_bytes;
+		known[device].capability = properties->capability;
+		__atomic_store_n(&known[device].nmultiprocessors, values[3], __ATOMIC_RELEASE);
 	}
 	return GS_DEVICE_OK;
 }

@@ -21,9 +21,8 @@ typedef struct GsDeviceProperties
 {
 	int number;
 	int nmultiprocessors;
-	int shared_bytes;    /* maximum for a block */
-	int shared_bytes_sm; /* of a multiprocessor */
-	int capability;      /* 90 is 9.0 */
+	int shared_bytes; /* maximum for a block */
+	int capability;   /* 90 is 9.0 */
 } GsDeviceProperties;
 
 /* Properties of the current device. */

@@ -131,9 +131,11 @@ struct Choice
 	Choice()
 	{
 		GsKernelOccupancy none = {};
+		int sm_bytes; /* shared memory of a multiprocessor */
 
+		CHECK(cudaDeviceGetAttribute(&sm_bytes, cudaDevAttrMaxSharedMemoryPerMultiprocessor, properties.number));
 		kernels = kernels_of<Key, Value, Shape, staged, ablate>();
-		shared_bytes = std::max(kernels->shared_bytes, (size_t) properties.shared_bytes_sm / (nblocks + 1));
+		shared_bytes = std::max(kernels->shared_bytes, (size_t) sm_bytes / (nblocks + 1));
 		if (gs_kernel_resident_blocks(&none, &properties, kernels->pass, nthreads, shared_bytes, &grid) != GS_DEVICE_OK)
 		{
 			fprintf(stderr, "%s\n", gs_device_last_error());

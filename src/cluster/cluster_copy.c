@@ -18,10 +18,7 @@
 #include "postgres.h"
 
 #include "cluster/cluster.h"
-#include "cluster/cluster_row.h"
-#include "cluster/cluster_write.h"
 #include "guc.h"
-#include "index/index_scan.h"
 #include "index/index_sort.h"
 #include "read/read_seqscan.h"
 #include "sort/sort.h"
@@ -203,9 +200,11 @@ add_table(Cluster *cluster)
 static void
 init_sort(Cluster *cluster, double expected_rows)
 {
-	const TupleDesc desc = gs_cluster_rows_type(cluster->rows);
+	const TupleDesc desc = cluster->rows->desc;
 	GsSortSpec	spec = {
 		.desc = desc,
+		.columns = cluster->rows->columns,
+		.ncolumns = cluster->rows->ncolumns,
 		.expected_rows = expected_rows,
 		.expected_width = gs_index_expected_width(desc),
 		.verify_output = gpusort_verify,
@@ -213,7 +212,6 @@ init_sort(Cluster *cluster, double expected_rows)
 		.parent_context = CurrentMemoryContext
 	};
 
-	spec.columns = gs_cluster_rows_columns(cluster->rows, &spec.ncolumns);
 	gs_sort_init(&cluster->sort, &spec);
 }
 

@@ -22,7 +22,7 @@
 
 #include "cluster/cluster.h"
 #include "guc.h"
-#include "index/index_scan.h"
+#include "index/index_sort.h"
 #include "pg_compat.h"
 
 #include "access/table.h"

@@ -19,7 +19,7 @@
  */
 #include "postgres.h"
 
-#include "cluster/cluster_row.h"
+#include "cluster/cluster.h"
 #include "index/index_sort.h"
 #include "pg_compat.h"
 
@@ -43,26 +43,6 @@ typedef struct Version
 #define VERSION_COLUMNS		3
 
 StaticAssertDecl(sizeof(Version) == VERSION_COLUMNS * sizeof(int64), "a version has three columns");
-
-struct GsClusterRows
-{
-	TupleDesc	table;
-	TupleDesc	desc;			/* row type */
-	GsSortColumn *columns;
-	int			ncolumns;
-	bool		has_dropped;	/* the table has dropped columns */
-	TupleTableSlot *slot;		/* of a row */
-	MinimalTuple row;			/* memory for one that is the body of a tuple */
-	Datum	   *values;			/* of a row */
-	bool	   *nulls;
-	char	   *tuple;			/* for the new tuple */
-
-	/* if rows are formed of values */
-	TupleTableSlot *virtual;	/* of values, of a row; NULL: they are not */
-	IndexInfo  *info;
-	EState	   *estate;
-	TupleTableSlot *of_table;	/* for expressions */
-};
 
 /* ------------------------------------------------------------------ row type */
 
@@ -151,19 +131,6 @@ gs_cluster_rows_create(Relation heap, Relation index)
 		GetPerTupleExprContext(rows->estate)->ecxt_scantuple = rows->of_table;
 	}
 	return rows;
-}
-
-TupleDesc
-gs_cluster_rows_type(const GsClusterRows *rows)
-{
-	return rows->desc;
-}
-
-const GsSortColumn *
-gs_cluster_rows_columns(const GsClusterRows *rows, int *ncolumns)
-{
-	*ncolumns = rows->ncolumns;
-	return rows->columns;
 }
 
 /* -------------------------------------------------------------- tuple to row */

@@ -12,7 +12,7 @@
  */
 #include "postgres.h"
 
-#include "cluster/cluster_write.h"
+#include "cluster/cluster.h"
 #include "guc.h"
 
 #include "access/heapam.h"
@@ -28,11 +28,8 @@ struct GsClusterWriter
 {
 	RewriteState rewrite;		/* NULL: pages are formed here */
 
+	const GsClusterCopy *copy;
 	Relation	table;
-	TransactionId old_frozen;	/* of the old table */
-	MultiXactId old_min_multi;
-	TransactionId freeze_xid;
-	MultiXactId freeze_multi;
 	TransactionId frozen_xmin;	/* that heap_freeze_tuple() froze last */
 	Size		reserved;		/* bytes of a page that stay free */
 	XLogRecPtr	sync_start;
@@ -77,11 +74,8 @@ gs_cluster_write_begin(const GsClusterCopy *copy, bool has_links)
 											 copy->freeze_xid, copy->freeze_multi);
 		return writer;
 	}
+	writer->copy = copy;
 	writer->table = copy->new_heap;
-	writer->old_frozen = copy->old_heap->rd_rel->relfrozenxid;
-	writer->old_min_multi = copy->old_heap->rd_rel->relminmxid;
-	writer->freeze_xid = copy->freeze_xid;
-	writer->freeze_multi = copy->freeze_multi;
 	writer->reserved = RelationGetTargetPageFreeSpace(writer->table, HEAP_DEFAULT_FILLFACTOR);
 	writer->sync_start = gs_page_sync_begin();
 	writer->nblocks = RelationGetNumberOfBlocks(writer->table);
@@ -103,6 +97,7 @@ gs_cluster_write_begin(const GsClusterCopy *copy, bool has_links)
 static inline void
 freeze(GsClusterWriter *writer, HeapTupleHeader header)
 {
+	const GsClusterCopy *copy = writer->copy;
 	const bool	has_only_xmin = HeapTupleHeaderGetRawXmax(header) == InvalidTransactionId &&
 		(header->t_infomask & (HEAP_MOVED | HEAP_XMAX_IS_MULTI)) == 0;
 
@@ -113,8 +108,9 @@ freeze(GsClusterWriter *writer, HeapTupleHeader header)
 		header->t_infomask |= HEAP_XMIN_FROZEN;
 		return;
 	}
-	(void) heap_freeze_tuple(header, writer->old_frozen, writer->old_min_multi, writer->freeze_xid,
-							 writer->freeze_multi);
+	(void) heap_freeze_tuple(header, copy->old_heap->rd_rel->relfrozenxid,
+							 copy->old_heap->rd_rel->relminmxid, copy->freeze_xid,
+							 copy->freeze_multi);
 	if (has_only_xmin && HeapTupleHeaderXminFrozen(header))
 		writer->frozen_xmin = HeapTupleHeaderGetRawXmin(header);
 }
@@ -217,8 +213,5 @@ gs_cluster_write_end(GsClusterWriter *writer)
 	{
 		write_pages(writer);
 		gs_page_sync_end(writer->table, writer->sync_start);
-		for (int i = 0; i < GS_MAX_LOGGED_PAGES; i++)
-			pfree(writer->pages[i]);
 	}
-	pfree(writer);
 }

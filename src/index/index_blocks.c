@@ -17,7 +17,7 @@
  */
 #include "postgres.h"
 
-#include "index/index_blocks.h"
+#include "index/index_write.h"
 #include "pg_compat.h"
 
 #include "access/nbtree.h"
@@ -33,7 +33,7 @@ struct GsIndexBlocks
 	XLogRecPtr	sync_start;
 
 	GsIndexRanges *ranges;		/* of several; NULL: there is one */
-	int			range;			/* -1: above the leaves */
+	int			range;			/* or GS_ABOVE_LEAVES */
 	GsIndexChunk chunk;			/* blocks of the range that have no page yet */
 	BlockNumber first;
 	Page		first_page;		/* until it can be written; NULL: there is none */
@@ -43,48 +43,28 @@ struct GsIndexBlocks
 	Page		pages[GS_MAX_LOGGED_PAGES];
 };
 
-static GsIndexBlocks *
-create(Relation index)
+GsIndexBlocks *
+gs_index_blocks_begin(Relation index, GsIndexRanges *ranges, int range)
 {
 	GsIndexBlocks *blocks = palloc0(sizeof(GsIndexBlocks));
 
 	blocks->index = index;
-	blocks->file_blocks = InvalidBlockNumber;
-	return blocks;
-}
-
-GsIndexBlocks *
-gs_index_blocks_begin(Relation index)
-{
-	GsIndexBlocks *blocks = create(index);
-
-	if (RelationGetNumberOfBlocks(index) != 0)
-		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
-	blocks->nblocks = BTREE_METAPAGE + 1;
-	blocks->file_blocks = 0;
-	blocks->sync_start = gs_page_sync_begin();
-	return blocks;
-}
-
-GsIndexBlocks *
-gs_index_blocks_begin_range(Relation index, GsIndexRanges *ranges, int range)
-{
-	GsIndexBlocks *blocks = create(index);
-
 	blocks->ranges = ranges;
 	blocks->range = range;
-	blocks->chunk = gs_index_ranges_first_blocks(ranges, range);
-	blocks->first = blocks->chunk.first;
-	return blocks;
-}
-
-GsIndexBlocks *
-gs_index_blocks_begin_upper(Relation index, GsIndexRanges *ranges)
-{
-	GsIndexBlocks *blocks = create(index);
-
-	blocks->ranges = ranges;
-	blocks->range = -1;
+	blocks->file_blocks = InvalidBlockNumber;
+	if (ranges == NULL)
+	{
+		if (RelationGetNumberOfBlocks(index) != 0)
+			elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
+		blocks->nblocks = BTREE_METAPAGE + 1;
+		blocks->file_blocks = 0;
+		blocks->sync_start = gs_page_sync_begin();
+	}
+	else if (range != GS_ABOVE_LEAVES)
+	{
+		blocks->chunk = gs_index_ranges_first_blocks(ranges, range);
+		blocks->first = blocks->chunk.first;
+	}
 	return blocks;
 }
 
@@ -95,7 +75,7 @@ gs_index_blocks_next(GsIndexBlocks *blocks)
 {
 	if (blocks->ranges == NULL)
 		return blocks->nblocks++;
-	if (blocks->range < 0)
+	if (blocks->range == GS_ABOVE_LEAVES)
 		return gs_index_ranges_take_unused(blocks->ranges, blocks->index);
 	if (blocks->chunk.first == blocks->chunk.end)
 		blocks->chunk = gs_index_ranges_take_blocks(blocks->ranges, blocks->index, blocks->range);
@@ -155,7 +135,7 @@ static void
 write_first_page(GsIndexBlocks *blocks)
 {
 	BTPageGetOpaque(blocks->first_page)->btpo_prev =
-		gs_index_ranges_wait_for_last(blocks->ranges, blocks->range - 1);
+		gs_index_ranges_wait(blocks->ranges, GS_RANGE_WRITTEN, blocks->range - 1);
 	add_pending(blocks, blocks->first, blocks->first_page);
 	write_pending(blocks);
 }
@@ -169,9 +149,9 @@ gs_index_blocks_end(GsIndexBlocks *blocks)
 		gs_page_sync_end(blocks->index, blocks->sync_start);
 		return;
 	}
-	if (blocks->range < 0)
+	if (blocks->range == GS_ABOVE_LEAVES)
 	{
-		gs_index_ranges_sync(blocks->ranges, blocks->index);
+		gs_page_sync_end(blocks->index, blocks->ranges->sync_start);
 		return;
 	}
 	gs_index_ranges_end_range(blocks->ranges, blocks->range, blocks->last, blocks->chunk);

@@ -13,10 +13,10 @@
  */
 #include "postgres.h"
 
-#include "index/index_build.h"
+#include "index/index_hook.h"
 #include "index/index_parallel.h"
-#include "index/index_sort.h"
-#include "index/index_tuples.h"
+#include "index/index_scan.h"
+#include "index/index_write.h"
 
 #include "access/nbtree.h"
 #include "catalog/storage.h"
@@ -62,7 +62,7 @@ sort_serial(Relation heap, Relation index, IndexInfo *info, double expected_rows
 	GsIndexSort *sort = gs_index_sort_begin(index, expected_rows, maintenance_work_mem, careful,
 											NULL, NULL);
 
-	*ntuples = gs_index_sort_scan(sort, heap, index, info, NULL, true);
+	*ntuples = gs_index_scan(sort, heap, index, info, NULL, true);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_PERFORMSORT_1);
 	if (gs_index_sort_perform(sort))
 		return sort;
@@ -78,7 +78,7 @@ write_index(Relation heap, Relation index, const IndexInfo *info, GsIndexParalle
 	bool		written;
 
 	report_writing(sort);
-	if (parallel != NULL && gs_index_parallel_has_ranges(parallel))
+	if (parallel != NULL)
 		written = gs_index_parallel_write(parallel, info, sort);
 	else
 		written = gs_index_tuples_write(heap, index, info, sort, NULL);
@@ -103,9 +103,9 @@ build(Relation heap, Relation index, IndexInfo *info, double expected_rows, bool
 
 	report_scanning();
 	if (info->ii_ParallelWorkers > 0 && !careful)
-		parallel = gs_index_parallel_begin(heap, index, info, expected_rows, maintenance_work_mem);
+		parallel = gs_index_parallel_begin(heap, index, info, expected_rows);
 	if (parallel != NULL)
-		sort = gs_index_parallel_sort(parallel, info, maintenance_work_mem, &result->heap_tuples);
+		sort = gs_index_parallel_sort(parallel, info, &result->heap_tuples);
 	else
 		sort = sort_serial(heap, index, info, expected_rows, careful, &result->heap_tuples);
 	if (sort != NULL)

@@ -13,7 +13,7 @@
  */
 #include "postgres.h"
 
-#include "index/index_compare.h"
+#include "index/index_write.h"
 #include "key/key_numeric.h"
 #include "pg_compat.h"
 #include "order/order_compare.h"

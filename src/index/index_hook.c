@@ -3,22 +3,14 @@
  * index_hook.c
  *	  Decides whether gpusort builds an index.
  *
- * PostgreSQL has no hook for index builds.  Therefore the relcache entry of an index that is
- * about to be built gets another ambuild function.  An entry that keeps it longer than needed
- * does no harm, because the function calls btbuild() for other indexes.  There are two ways to
- * such an entry (docs/inside-the-server.md says what they rest on):
+ * The relcache entry of an index that is about to be built gets another ambuild function, by a hook
+ * of the planner or a relcache callback (README.md, "Getting control"; docs/inside-the-server.md
+ * says what these rest on).  The planner's query for an index build has no FROM.  An entry that
+ * keeps the function longer than needed does no harm, because the function calls btbuild() for
+ * other indexes.
  *
- *	- Before index_build() calls the access method, it asks the planner how many parallel workers a
- *	  btree is worth.  For that the planner makes a query without FROM, and calls a hook for the
- *	  table.
- *
- *	- With max_parallel_maintenance_workers = 0 the planner is not asked.  But a statement that
- *	  creates an index, or a new file for one, changes the catalogs while it has the index open and
- *	  locked, which calls relcache callbacks.
- *
- * CREATE INDEX and REINDEX CONCURRENTLY create an index of any access method in one transaction,
- * build it in another one and validate it in a third.  For them the callback sets both functions,
- * ambuild and ambulkdelete, which PostgreSQL calls first to validate the index
+ * CREATE INDEX and REINDEX CONCURRENTLY create an index in one transaction, build it in another one
+ * and validate it in a third.  PostgreSQL calls ambulkdelete first to validate it
  * (index_validate.c).  The entry would be gone by then, so its reference count is raised, as if
  * it were open, from the end of the first transaction to the validation, or to the next ERROR.
  *
@@ -27,11 +19,8 @@
 #include "postgres.h"
 
 #include "guc.h"
-#include "index/index_build.h"
 #include "index/index_hook.h"
-#include "index/index_scan.h"
 #include "index/index_sort.h"
-#include "index/index_validate.h"
 #include "pg_compat.h"
 #include "sort/sort_parallel.h"
 

@@ -1,14 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * index_hook.h
- *	  Decides whether gpusort builds an index.
+ *	  Lets gpusort build and validate indexes: index_hook.c, index_build.c and index_validate.c.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_INDEX_HOOK_H
 #define GPUSORT_INDEX_HOOK_H
 
-#include "utils/relcache.h"
+#include "access/genam.h"
+#include "nodes/execnodes.h"
+#include "utils/snapshot.h"
 
 /* From _PG_init(). */
 extern void gs_index_hook_install(void);
@@ -19,5 +21,34 @@ extern void gs_index_hook_install(void);
  * if unknown.
  */
 extern char *gs_index_hook_why_not(Relation heap, Relation index, double *nrows);
+
+/* Does what btbuild() does, for an index whose entries gpusort can sort (index_sort.h). */
+extern IndexBuildResult *gs_index_build(Relation heap, Relation index, IndexInfo *info,
+										double expected_rows);
+
+/* ----------------------------------------------------------------- validation */
+
+struct ValidateIndexState;
+
+/* The transactions that had ended when a snapshot was taken. */
+typedef struct GsEndedTransactions GsEndedTransactions;
+
+/* Notes those of a snapshot, in one chunk of the current memory context. */
+extern GsEndedTransactions *gs_ended_transactions_note(Snapshot snapshot);
+
+/*
+ * Begins to validate an index of a table.  Call it instead of the access method's ambulkdelete
+ * function, with the arguments that PostgreSQL's validation passes.  before: transactions that had
+ * ended when a snapshot was taken, that of whose rows the index was built or an earlier one.  It
+ * must live until the end of the transaction, which fails if PostgreSQL does not call
+ * index_validate_scan() of the heap next.  False: the table is not a heap, and nothing was done.
+ */
+extern bool gs_index_validate_begin(Relation heap, IndexVacuumInfo *info,
+									IndexBulkDeleteCallback callback,
+									struct ValidateIndexState *state,
+									const GsEndedTransactions *before);
+
+/* From _PG_init(). */
+extern void gs_index_validate_install(void);
 
 #endif							/* GPUSORT_INDEX_HOOK_H */

@@ -37,9 +37,8 @@
  */
 #include "postgres.h"
 
-#include "index/index_blocks.h"
-#include "index/index_pages.h"
 #include "index/index_row.h"
+#include "index/index_write.h"
 #include "pg_compat.h"
 
 #include "access/nbtree.h"
@@ -445,17 +444,17 @@ create_tree(Relation heap, Relation index, bool allequalimage)
 }
 
 GsIndexPages *
-gs_index_pages_begin(Relation heap, Relation index, bool allequalimage, const GsIndexRange *range)
+gs_index_pages_begin(Relation heap, Relation index, bool allequalimage, const GsIndexPart *part)
 {
 	GsIndexPages *tree = create_tree(heap, index, allequalimage);
 
-	if (range == NULL)
-		tree->blocks = gs_index_blocks_begin(index);
-	else
+	if (part == NULL)
 	{
-		tree->blocks = gs_index_blocks_begin_range(index, range->ranges, range->number);
-		tree->downlinks = BufFileCreateFileSet(&range->files->fs, name_downlinks(range->number));
+		tree->blocks = gs_index_blocks_begin(index, NULL, 0);
+		return tree;
 	}
+	tree->blocks = gs_index_blocks_begin(index, part->ranges, part->number);
+	tree->downlinks = BufFileCreateFileSet(&part->files->fs, name_downlinks(part->number));
 	return tree;
 }
 
@@ -507,16 +506,16 @@ gs_index_pages_abandon(GsIndexPages *tree)
 }
 
 void
-gs_index_pages_write_upper(Relation heap, Relation index, GsIndexRanges *ranges,
-						   SharedFileSet *files)
+gs_index_pages_write_upper(Relation heap, Relation index, const GsIndexPart *part)
 {
 	GsIndexPages *tree = create_tree(heap, index, _bt_allequalimage(index, false));
 	Level	   *leaves = create_level(tree, 0);
 
-	tree->blocks = gs_index_blocks_begin_upper(index, ranges);
-	for (int range = 0; range < gs_index_ranges_count(ranges); range++)
+	tree->blocks = gs_index_blocks_begin(index, part->ranges, GS_ABOVE_LEAVES);
+	for (int range = 0; range < part->ranges->nranges; range++)
 	{
-		BufFile    *file = BufFileOpenFileSet(&files->fs, name_downlinks(range), O_RDONLY, false);
+		BufFile    *file = BufFileOpenFileSet(&part->files->fs, name_downlinks(range), O_RDONLY,
+											  false);
 
 		add_downlinks(tree, leaves, file);
 		BufFileClose(file);

@@ -20,7 +20,8 @@
 #include "guc.h"
 #include "common/protocol.h"
 #include "index/index_parallel.h"
-#include "index/index_tuples.h"
+#include "index/index_scan.h"
+#include "index/index_write.h"
 #include "share/share_state.h"
 #include "sort/sort_parallel.h"
 
@@ -134,13 +135,13 @@ scan_and_sort(GsIndexSort *sort, SharedBuild *build, Relation heap, Relation ind
 	bool		sorted;
 	bool		reads;
 
-	ntuples = gs_index_sort_scan(sort, heap, index, info, scan, leads);
+	ntuples = gs_index_scan(sort, heap, index, info, scan, leads);
 	if (leads)
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
 									 PROGRESS_BTREE_PHASE_PERFORMSORT_1);
 	sorted = gs_index_sort_perform(sort) && gs_index_sort_make_runs(sort);
 	reads = sorted && !leads && gpusort_enable_parallel_index_write &&
-		gs_index_sort_open_reader(sort);
+		gs_sort_parallel_open_reader(&sort->sort);
 
 	SpinLockAcquire(&build->mutex);
 	build->ndone++;
@@ -161,21 +162,21 @@ scan_and_sort(GsIndexSort *sort, SharedBuild *build, Relation heap, Relation ind
 /* Writes the range of a worker, if there is one. */
 static void
 write_range(SharedBuild *build, Relation heap, Relation index, IndexInfo *info, GsIndexSort *sort,
-			const GsIndexRange *range)
+			const GsIndexPart *part)
 {
-	const int	nranges = gs_index_ranges_wait_for_open(range->ranges);
+	const int	nranges = gs_index_ranges_wait(part->ranges, GS_RANGES_OPEN, 0);
 	bool		has_all = true;
 
 	if (nranges == 1)
 		return;
 	if (build->nread_there > 0)
-		gs_index_sort_begin_reading(sort, build->nread_there);
+		gs_sort_parallel_begin_reading(&sort->sort, build->nread_there);
 	else
 		has_all = gs_index_sort_adopt(sort);
-	if (!has_all || !gs_index_sort_begin_range(sort, range->number, nranges, build->memory_kb))
+	if (!has_all || !gs_index_sort_begin_range(sort, part->number, nranges, build->memory_kb))
 		elog(ERROR, "could not divide the sorted entries of index \"%s\"",
 			 RelationGetRelationName(index));
-	(void) gs_index_tuples_write(heap, index, info, sort, range);
+	(void) gs_index_tuples_write(heap, index, info, sort, part);
 }
 
 static void
@@ -183,7 +184,7 @@ work(const SharedChunk *shared, Relation heap, Relation index, ParallelTableScan
 {
 	SharedBuild *build = shared->build;
 	IndexInfo  *info = BuildIndexInfo(index);
-	const GsIndexRange range = {
+	const GsIndexPart part = {
 		.ranges = shared->ranges,
 		.number = ParallelWorkerNumber + 1,
 		.files = gs_sort_gather_file_set(shared->gather)
@@ -197,7 +198,7 @@ work(const SharedChunk *shared, Relation heap, Relation index, ParallelTableScan
 	sort = gs_index_sort_begin(index, build->expected_rows, build->memory_kb, false, shared->sort,
 							   shared->gather);
 	if (scan_and_sort(sort, build, heap, index, info, scan))
-		write_range(build, heap, index, info, sort, &range);
+		write_range(build, heap, index, info, sort, &part);
 	gs_index_sort_end(sort);
 }
 
@@ -270,7 +271,7 @@ allocate_shared(GsIndexParallel *parallel)
 }
 
 static void
-init_build(GsIndexParallel *parallel, const IndexInfo *info, double expected_rows, int memory_kb)
+init_build(GsIndexParallel *parallel, const IndexInfo *info, double expected_rows)
 {
 	SharedBuild *build = parallel->shared.build;
 	const int	nworkers = parallel->context->nworkers;
@@ -284,7 +285,7 @@ init_build(GsIndexParallel *parallel, const IndexInfo *info, double expected_row
 	build->unique = info->ii_Unique;
 	build->nulls_not_distinct = info->ii_NullsNotDistinct;
 	build->expected_rows = expected_rows / nworkers;
-	build->memory_kb = Max(memory_kb / (nworkers + 1), 64);
+	build->memory_kb = Max(maintenance_work_mem / (nworkers + 1), 64);
 	SpinLockInit(&build->mutex);
 	ConditionVariableInit(&build->done);
 }
@@ -304,8 +305,7 @@ init_sort(GsIndexParallel *parallel, double expected_rows)
 }
 
 GsIndexParallel *
-gs_index_parallel_begin(Relation heap, Relation index, IndexInfo *info, double expected_rows,
-						int memory_kb)
+gs_index_parallel_begin(Relation heap, Relation index, IndexInfo *info, double expected_rows)
 {
 	GsIndexParallel *parallel = palloc0(sizeof(GsIndexParallel));
 
@@ -319,7 +319,7 @@ gs_index_parallel_begin(Relation heap, Relation index, IndexInfo *info, double e
 		RegisterSnapshot(GetTransactionSnapshot()) : SnapshotAny;
 	if (allocate_shared(parallel))
 	{
-		init_build(parallel, info, expected_rows, memory_kb);
+		init_build(parallel, info, expected_rows);
 		init_sort(parallel, expected_rows);
 		gs_sort_gather_init(parallel->shared.gather, parallel->context->nworkers + 1,
 							parallel->context->seg);
@@ -371,16 +371,18 @@ choose_ranges(const GsIndexParallel *parallel, GsIndexSort *sort, BlockNumber np
  * device lost entries.
  */
 static bool
-begin_output(GsIndexParallel *parallel, GsIndexSort *sort, int merge_kb)
+begin_output(GsIndexParallel *parallel, GsIndexSort *sort)
 {
 	SharedBuild *build = parallel->shared.build;
 	const BlockNumber npages = (gs_sort_gather_run_bytes(parallel->shared.gather) +
 								gs_index_sort_bytes_on_device(sort)) / BLCKSZ;
+	const bool	has_runs = sort->sort.store.phase == GS_SORT_RUNS;
+	const bool	all_in_runs = has_runs || gs_index_sort_count(sort) == 0;
 	int			nranges = 1;
 	bool		merged = true;
 
 	/* no worker has entries, and those of the leader are on a device */
-	if (build->nkept == 0 && !gs_index_sort_has_runs(sort))
+	if (build->nkept == 0 && !has_runs)
 	{
 		if (build->nreaders == parallel->context->nworkers_launched)
 			nranges = choose_ranges(parallel, sort, npages);
@@ -389,13 +391,11 @@ begin_output(GsIndexParallel *parallel, GsIndexSort *sort, int merge_kb)
 	}
 	else
 	{
-		const bool	all_in_runs = gs_index_sort_has_runs(sort) || gs_index_sort_count(sort) == 0;
-
 		merged = gs_index_sort_adopt(sort);
 		if (merged && all_in_runs)
 			nranges = choose_ranges(parallel, sort, npages);
 		if (merged && nranges == 1)
-			gs_index_sort_begin_merge(sort, merge_kb);
+			gs_index_sort_begin_merge(sort);
 	}
 	gs_index_ranges_open(parallel->shared.ranges, parallel->index, nranges, npages,
 						 gs_index_sort_count(sort));
@@ -403,7 +403,7 @@ begin_output(GsIndexParallel *parallel, GsIndexSort *sort, int merge_kb)
 }
 
 GsIndexSort *
-gs_index_parallel_sort(GsIndexParallel *parallel, IndexInfo *info, int merge_kb, double *ntuples)
+gs_index_parallel_sort(GsIndexParallel *parallel, IndexInfo *info, double *ntuples)
 {
 	SharedBuild *build = parallel->shared.build;
 	GsIndexSort *sort;
@@ -416,63 +416,54 @@ gs_index_parallel_sort(GsIndexParallel *parallel, IndexInfo *info, int merge_kb,
 	info->ii_BrokenHotChain = build->corrupt_hot_chain;
 	if (build->entries_lost)
 		gs_index_ranges_open(parallel->shared.ranges, parallel->index, 1, 0, 0);
-	else if (begin_output(parallel, sort, merge_kb))
+	else if (begin_output(parallel, sort))
 		return sort;
 	gs_index_sort_end(sort);
 	return NULL;
 }
 
-bool
-gs_index_parallel_has_ranges(const GsIndexParallel *parallel)
-{
-	return gs_index_ranges_count(parallel->shared.ranges) > 1;
-}
-
-/* Raises an ERROR if ranges do not follow each other, though each may be in order. */
+/* Raises an ERROR: a range does not begin with the row that the previous one ended before. */
 static void
-check_ends(const GsIndexParallel *parallel)
+report_gap(const GsIndexParallel *parallel, int gap)
 {
-	const int	gap = gs_index_ranges_find_gap(parallel->shared.ranges);
-
-	if (gap > 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("sort returned rows in wrong order"),
-				 errdetail("Process %d of %d has a first row for index \"%s\" that does not "
-						   "follow the last row of the previous process.",
-						   gap + 1, gs_index_ranges_count(parallel->shared.ranges),
-						   RelationGetRelationName(parallel->index)),
-				 gs_errhint_bug("enable_create_index", "build the index")));
-}
-
-/* Do the ranges together have all entries, in order, if each is in order? */
-static bool
-are_complete(const GsIndexParallel *parallel, const GsIndexSort *sort)
-{
-	return gs_index_ranges_rows(parallel->shared.ranges) == gs_index_sort_count(sort) &&
-		gs_index_ranges_find_gap(parallel->shared.ranges) == 0;
+	ereport(ERROR,
+			(errcode(ERRCODE_INTERNAL_ERROR),
+			 errmsg("sort returned rows in wrong order"),
+			 errdetail("Process %d of %d has a first row for index \"%s\" that does not "
+					   "follow the last row of the previous process.",
+					   gap + 1, parallel->shared.ranges->nranges,
+					   RelationGetRelationName(parallel->index)),
+			 gs_errhint_bug("enable_create_index", "build the index")));
 }
 
 bool
 gs_index_parallel_write(GsIndexParallel *parallel, const IndexInfo *info, GsIndexSort *sort)
 {
-	const GsIndexRange range = {
-		.ranges = parallel->shared.ranges,
+	GsIndexRanges *ranges = parallel->shared.ranges;
+	const GsIndexPart part = {
+		.ranges = ranges,
 		.number = 0,
 		.files = gs_sort_gather_file_set(parallel->shared.gather)
 	};
+	int			gap;
 
-	elog(DEBUG1, "%d processes write index \"%s\"", gs_index_ranges_count(parallel->shared.ranges),
+	if (ranges->nranges == 1)
+		return gs_index_tuples_write(parallel->heap, parallel->index, info, sort, NULL);
+	elog(DEBUG1, "%d processes write index \"%s\"", ranges->nranges,
 		 RelationGetRelationName(parallel->index));
-	(void) gs_index_tuples_write(parallel->heap, parallel->index, info, sort, &range);
-	gs_index_ranges_wait_for_all(parallel->shared.ranges);
-	if (gs_index_ranges_are_given_up(parallel->shared.ranges))
+	(void) gs_index_tuples_write(parallel->heap, parallel->index, info, sort, &part);
+	(void) gs_index_ranges_wait(ranges, GS_RANGES_LEFT, 0);
+	if (ranges->given_up)
 		return false;
-	if (gs_index_sort_may_be_wrong(sort) && !are_complete(parallel, sort))
+	/* each range is in order, but they may not follow each other, or have all entries */
+	gap = gs_index_ranges_find_gap(ranges);
+	if (gs_index_sort_may_be_wrong(sort) &&
+		(gap > 0 || gs_index_ranges_rows(ranges) != gs_index_sort_count(sort)))
 		return false;
-	gs_index_sort_check_count(sort, gs_index_ranges_rows(parallel->shared.ranges));
-	check_ends(parallel);
-	gs_index_pages_write_upper(parallel->heap, parallel->index, range.ranges, range.files);
+	gs_index_sort_check_count(sort, gs_index_ranges_rows(ranges));
+	if (gap > 0)
+		report_gap(parallel, gap);
+	gs_index_pages_write_upper(parallel->heap, parallel->index, &part);
 	return true;
 }
 

@@ -20,11 +20,11 @@
 typedef struct GsIndexParallel GsIndexParallel;
 
 /*
- * Starts info->ii_ParallelWorkers workers; memory_kb is for all participants.
+ * Starts info->ii_ParallelWorkers workers; maintenance_work_mem is for all participants.
  * NULL: none could be started.
  */
 extern GsIndexParallel *gs_index_parallel_begin(Relation heap, Relation index, IndexInfo *info,
-												double expected_rows, int memory_kb);
+												double expected_rows);
 
 /*
  * Scans and sorts with the workers.  Returns a performed sort that returns the
@@ -32,15 +32,10 @@ extern GsIndexParallel *gs_index_parallel_begin(Relation heap, Relation index, I
  * the scans found.  NULL: a device failed and lost entries.
  */
 extern GsIndexSort *gs_index_parallel_sort(GsIndexParallel *parallel, IndexInfo *info,
-										   int merge_kb, double *ntuples);
+										   double *ntuples);
 
 /*
- * Do the workers write ranges of the index?  Then the leader must call gs_index_parallel_write().
- */
-extern bool gs_index_parallel_has_ranges(const GsIndexParallel *parallel);
-
-/*
- * Writes the leader's range of the index, and the levels above all ranges.  False as
+ * Writes the index, or the leader's range of it and the levels above all ranges.  False as
  * gs_index_tuples_write().
  */
 extern bool gs_index_parallel_write(GsIndexParallel *parallel, const IndexInfo *info,

@@ -20,10 +20,7 @@
 #include "access/nbtree.h"
 #include "commands/progress.h"
 #include "pgstat.h"
-#include "port/atomics.h"
-#include "storage/condition_variable.h"
 #include "storage/lmgr.h"
-#include "storage/spin.h"
 #include "utils/rel.h"
 
 /*
@@ -48,41 +45,10 @@
 /* The interval of progress reports while others write. */
 #define PROGRESS_MS		100
 
-typedef struct Range
-{
-	BlockNumber last;			/* of its leaf pages; InvalidBlockNumber: not known */
-	ItemPointerData first_row;	/* invalid: none */
-	ItemPointerData next_row;	/* the one that it ends before; invalid: none */
-	GsIndexChunk unused;
-
-	/* only its own process uses these */
-	uint64		nrows;			/* written */
-	BlockNumber nblocks;		/* taken */
-} Range;
-
-struct GsIndexRanges
-{
-	/* set by the leader before the ranges are open */
-	BlockNumber first_chunk;	/* blocks that each range begins with */
-	uint64		nrows_expected; /* in all ranges */
-	XLogRecPtr	sync_start;
-
-	pg_atomic_uint32 nblocks;	/* given out */
-	pg_atomic_uint32 file_blocks;	/* of the file; changed with the extension lock */
-	pg_atomic_uint64 nrows;		/* written */
-	ConditionVariable changed;
-
-	slock_t		mutex;			/* protects the following fields until all have left */
-	int			nranges;		/* 0: not decided */
-	int			nleft;			/* participants that have written their pages or given up */
-	bool		given_up;		/* one of them has rows in wrong order */
-	Range		ranges[FLEXIBLE_ARRAY_MEMBER];
-};
-
 Size
 gs_index_ranges_bytes(int nparticipants)
 {
-	return add_size(offsetof(GsIndexRanges, ranges), mul_size(sizeof(Range), nparticipants));
+	return add_size(offsetof(GsIndexRanges, ranges), mul_size(sizeof(GsIndexRange), nparticipants));
 }
 
 void
@@ -120,18 +86,14 @@ gs_index_ranges_open(GsIndexRanges *ranges, Relation index, int nranges, BlockNu
 		pg_atomic_init_u32(&ranges->nblocks, nblocks);
 		pg_atomic_init_u32(&ranges->file_blocks, nblocks);
 		for (int i = 0; i < nranges; i++)
-			ranges->ranges[i] = (Range) {.last = InvalidBlockNumber,.nblocks = ranges->first_chunk};
+			ranges->ranges[i] = (GsIndexRange) {
+				.last = InvalidBlockNumber,.nblocks = ranges->first_chunk
+			};
 	}
 	SpinLockAcquire(&ranges->mutex);
 	ranges->nranges = nranges;
 	SpinLockRelease(&ranges->mutex);
 	ConditionVariableBroadcast(&ranges->changed);
-}
-
-int
-gs_index_ranges_count(const GsIndexRanges *ranges)
-{
-	return ranges->nranges;
 }
 
 /* ------------------------------------------------------------------- blocks */
@@ -192,7 +154,7 @@ take_blocks(GsIndexRanges *ranges, Relation index, BlockNumber most)
 GsIndexChunk
 gs_index_ranges_take_blocks(GsIndexRanges *ranges, Relation index, int range)
 {
-	Range	   *own = &ranges->ranges[range];
+	GsIndexRange *own = &ranges->ranges[range];
 	const uint64 expected = ranges->nrows_expected / ranges->nranges;
 	const BlockNumber wanted = chunk_blocks(part_of_rest(own->nblocks, own->nrows, expected));
 	const GsIndexChunk chunk = take_blocks(ranges, index, Max(wanted, ranges->first_chunk));
@@ -240,14 +202,6 @@ gs_index_ranges_end_range(GsIndexRanges *ranges, int range, BlockNumber last_blo
 	ConditionVariableBroadcast(&ranges->changed);
 }
 
-void
-gs_index_ranges_set_rows(GsIndexRanges *ranges, int range, const ItemPointerData *first,
-						 const ItemPointerData *next)
-{
-	ranges->ranges[range].first_row = *first;
-	ranges->ranges[range].next_row = *next;
-}
-
 int
 gs_index_ranges_find_gap(const GsIndexRanges *ranges)
 {
@@ -267,39 +221,28 @@ gs_index_ranges_leave(GsIndexRanges *ranges)
 	ConditionVariableBroadcast(&ranges->changed);
 }
 
-void
-gs_index_ranges_sync(const GsIndexRanges *ranges, Relation index)
-{
-	gs_page_sync_end(index, ranges->sync_start);
-}
-
 /* -------------------------------------------------------------------- waiting */
 
 /* The number that is waited for; 0: it is not there yet. */
-typedef uint32 (*Condition) (const GsIndexRanges *ranges, int arg);
-
 static uint32
-is_open(const GsIndexRanges *ranges, int arg)
-{
-	return ranges->nranges;
-}
-
-static uint32
-has_last(const GsIndexRanges *ranges, int range)
+find_number(const GsIndexRanges *ranges, GsIndexRangesEvent event, int range)
 {
 	const BlockNumber last = ranges->ranges[range].last;
 
-	return last == InvalidBlockNumber ? 0 : last;	/* block 0 is the metapage */
+	switch (event)
+	{
+		case GS_RANGES_OPEN:
+			return ranges->nranges;
+		case GS_RANGE_WRITTEN:
+			return last == InvalidBlockNumber ? 0 : last;	/* block 0 is the metapage */
+		case GS_RANGES_LEFT:
+			return ranges->nleft == ranges->nranges;
+	}
+	return 0;
 }
 
-static uint32
-have_left(const GsIndexRanges *ranges, int arg)
-{
-	return ranges->nleft == ranges->nranges;
-}
-
-static uint32
-wait_for(GsIndexRanges *ranges, Condition condition, int arg)
+uint32
+gs_index_ranges_wait(GsIndexRanges *ranges, GsIndexRangesEvent event, int range)
 {
 	uint32		found;
 
@@ -307,7 +250,7 @@ wait_for(GsIndexRanges *ranges, Condition condition, int arg)
 	for (;;)
 	{
 		SpinLockAcquire(&ranges->mutex);
-		found = condition(ranges, arg);
+		found = find_number(ranges, event, range);
 		SpinLockRelease(&ranges->mutex);
 		if (found != 0)
 			break;
@@ -319,24 +262,6 @@ wait_for(GsIndexRanges *ranges, Condition condition, int arg)
 	return found;
 }
 
-int
-gs_index_ranges_wait_for_open(GsIndexRanges *ranges)
-{
-	return wait_for(ranges, is_open, 0);
-}
-
-BlockNumber
-gs_index_ranges_wait_for_last(GsIndexRanges *ranges, int range)
-{
-	return wait_for(ranges, has_last, range);
-}
-
-void
-gs_index_ranges_wait_for_all(GsIndexRanges *ranges)
-{
-	(void) wait_for(ranges, have_left, 0);
-}
-
 void
 gs_index_ranges_give_up(GsIndexRanges *ranges, int range)
 {
@@ -346,10 +271,4 @@ gs_index_ranges_give_up(GsIndexRanges *ranges, int range)
 	ranges->ranges[range].last = BTREE_METAPAGE + 1;	/* any block will do for whoever waits */
 	SpinLockRelease(&ranges->mutex);
 	ConditionVariableBroadcast(&ranges->changed);
-}
-
-bool
-gs_index_ranges_are_given_up(const GsIndexRanges *ranges)
-{
-	return ranges->given_up;
 }

@@ -6,22 +6,62 @@
  * In shared memory.  Participant n of a parallel build writes the leaf pages of range n; the
  * leader is participant 0, and writes the levels above in the end.
  *
- *	  leader	init open [ { take_blocks } ( set_rows end_range leave | give_up ) wait_for_all
- *				are_given_up find_gap { take_unused } sync ]
- *	  worker	wait_for_open [ { take_blocks } ( set_rows end_range leave | give_up ) ]
+ *	  leader	init open [ { take_blocks } ( end_range leave | give_up ) wait find_gap
+ *				{ take_unused } ]
+ *	  worker	wait [ { take_blocks } ( end_range leave | give_up ) ]
  *
- * The functions that wait can be interrupted.
+ * Waiting can be interrupted.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_INDEX_RANGES_H
 #define GPUSORT_INDEX_RANGES_H
 
+#include "access/xlogdefs.h"
+#include "port/atomics.h"
 #include "storage/block.h"
+#include "storage/condition_variable.h"
 #include "storage/itemptr.h"
+#include "storage/spin.h"
 #include "utils/relcache.h"
 
-typedef struct GsIndexRanges GsIndexRanges;
+/* Successive blocks, from first to before end. */
+typedef struct GsIndexChunk
+{
+	BlockNumber first;
+	BlockNumber end;
+} GsIndexChunk;
+
+typedef struct GsIndexRange
+{
+	BlockNumber last;			/* of its leaf pages; InvalidBlockNumber: not known */
+	GsIndexChunk unused;
+
+	/* only its own process uses these before it leaves */
+	ItemPointerData first_row;	/* heap TID; invalid: none */
+	ItemPointerData next_row;	/* that of the row that it ends before; invalid: none */
+	uint64		nrows;			/* written */
+	BlockNumber nblocks;		/* taken */
+} GsIndexRange;
+
+typedef struct GsIndexRanges
+{
+	/* set by the leader before the ranges are open */
+	BlockNumber first_chunk;	/* blocks that each range begins with */
+	uint64		nrows_expected; /* in all ranges */
+	XLogRecPtr	sync_start;
+
+	pg_atomic_uint32 nblocks;	/* given out */
+	pg_atomic_uint32 file_blocks;	/* of the file; changed with the extension lock */
+	pg_atomic_uint64 nrows;		/* written */
+	ConditionVariable changed;
+
+	slock_t		mutex;			/* protects the following fields until all have left */
+	int			nranges;		/* 0: not decided */
+	int			nleft;			/* participants that have written their pages or given up */
+	bool		given_up;		/* one of them has rows in wrong order */
+	GsIndexRange ranges[FLEXIBLE_ARRAY_MEMBER];
+} GsIndexRanges;
 
 extern Size gs_index_ranges_bytes(int nparticipants);
 extern void gs_index_ranges_init(GsIndexRanges *ranges);
@@ -33,19 +73,7 @@ extern void gs_index_ranges_init(GsIndexRanges *ranges);
 extern void gs_index_ranges_open(GsIndexRanges *ranges, Relation index, int nranges,
 								 BlockNumber npages, uint64 nrows);
 
-/* Waits for that.  Returns the number of ranges. */
-extern int	gs_index_ranges_wait_for_open(GsIndexRanges *ranges);
-
-extern int	gs_index_ranges_count(const GsIndexRanges *ranges);
-
 /* ------------------------------------------------------------------- blocks */
-
-/* Successive blocks, from first to before end. */
-typedef struct GsIndexChunk
-{
-	BlockNumber first;
-	BlockNumber end;
-} GsIndexChunk;
 
 /* The blocks that a range begins with. */
 extern GsIndexChunk gs_index_ranges_first_blocks(const GsIndexRanges *ranges, int range);
@@ -68,16 +96,6 @@ extern uint64 gs_index_ranges_rows(GsIndexRanges *ranges);
 extern void gs_index_ranges_end_range(GsIndexRanges *ranges, int range, BlockNumber last_block,
 									  GsIndexChunk unused);
 
-/* Waits until that is so; returns the last block of its leaf pages. */
-extern BlockNumber gs_index_ranges_wait_for_last(GsIndexRanges *ranges, int range);
-
-/*
- * Before its process leaves: the heap TIDs of the first row of a range, and of the one that it ends
- * before.  Invalid ones: there is none.
- */
-extern void gs_index_ranges_set_rows(GsIndexRanges *ranges, int range, const ItemPointerData *first,
-									 const ItemPointerData *next);
-
 /* All pages of a range are written. */
 extern void gs_index_ranges_leave(GsIndexRanges *ranges);
 
@@ -87,19 +105,20 @@ extern void gs_index_ranges_leave(GsIndexRanges *ranges);
  */
 extern void gs_index_ranges_give_up(GsIndexRanges *ranges, int range);
 
-/* Waits until all participants have left. */
-extern void gs_index_ranges_wait_for_all(GsIndexRanges *ranges);
-
-/* Has a range been given up?  All know after they have waited. */
-extern bool gs_index_ranges_are_given_up(const GsIndexRanges *ranges);
-
 /*
  * The first range that does not begin with the row that the previous one ended before, which makes
  * the index wrong; 0: all do.  Known to all after they have waited.
  */
 extern int	gs_index_ranges_find_gap(const GsIndexRanges *ranges);
 
-/* At the end: makes sure that no crash after the end of the transaction loses the pages. */
-extern void gs_index_ranges_sync(const GsIndexRanges *ranges, Relation index);
+typedef enum GsIndexRangesEvent
+{
+	GS_RANGES_OPEN,				/* the leader has decided; the number of ranges */
+	GS_RANGE_WRITTEN,			/* all pages of this range but its first; its last block */
+	GS_RANGES_LEFT				/* all participants have left */
+} GsIndexRangesEvent;
+
+/* Waits for an event.  Returns the number that it makes known. */
+extern uint32 gs_index_ranges_wait(GsIndexRanges *ranges, GsIndexRangesEvent event, int range);
 
 #endif							/* GPUSORT_INDEX_RANGES_H */

@@ -32,11 +32,9 @@
 #include "access/htup_details.h"
 #include "commands/progress.h"
 #include "miscadmin.h"
-#include "optimizer/plancat.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
 #include "storage/procarray.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -53,7 +51,8 @@ typedef struct BlockRow
 
 typedef struct EntryScan
 {
-	GsIndexScanTarget target;
+	GsIndexSort *sort;
+	bool		any_order;		/* entries need not come in the order of their heap TIDs */
 	IndexInfo  *info;
 	HeapScanDesc heap;
 	TupleDesc	table;			/* row type of the table */
@@ -105,7 +104,7 @@ emit_block(EntryScan *scan)
 	for (int i = 0; i < scan->nrows; i++)
 	{
 		ExecStoreMinimalTuple((MinimalTuple) (scan->bytes + scan->rows[i].at), scan->row, false);
-		scan->target.emit(scan->target.arg, scan->row);
+		gs_index_sort_add(scan->sort, scan->row);
 	}
 	ExecClearTuple(scan->row);
 	scan->nrows = 0;
@@ -146,7 +145,7 @@ next_row(EntryScan *scan, OffsetNumber offset, Size nbytes)
 static inline void
 emit_now(EntryScan *scan)
 {
-	scan->target.emit(scan->target.arg, scan->values);
+	gs_index_sort_add(scan->sort, scan->values);
 }
 
 /* Emits the row at once, or with its block if the order matters. */
@@ -155,7 +154,7 @@ add_slot(EntryScan *scan, OffsetNumber offset)
 {
 	GsRowSource source;
 
-	if (scan->target.any_order)
+	if (scan->any_order)
 	{
 		emit_now(scan);
 		return;
@@ -462,26 +461,29 @@ make_values(TupleDesc desc)
 }
 
 static void
-init_scan(EntryScan *scan, Relation heap, Relation index, IndexInfo *info, bool progress,
-		  const GsIndexScanTarget *target)
+init_scan(EntryScan *scan, GsIndexSort *sort, Relation heap, Relation index, IndexInfo *info,
+		  bool progress)
 {
+	const TupleDesc desc = sort->sort.spec.desc;
+
 	memset(scan, 0, sizeof(EntryScan));
-	scan->target = *target;
+	scan->sort = sort;
+	scan->any_order = sort->sort.spec.nstable == 0;
 	scan->info = info;
 	scan->progress = progress;
 	scan->fetched = AllocSetContextCreate(CurrentMemoryContext, "GpuSort index entry",
 										  ALLOCSET_SMALL_SIZES);
 	scan->table = RelationGetDescr(heap);
 	scan->index = RelationGetDescr(index);
-	scan->ncolumns = target->desc->natts - 1;
+	scan->ncolumns = desc->natts - 1;
 	scan->variable = palloc(sizeof(int) * scan->ncolumns);
 	for (int i = 0; i < scan->ncolumns; i++)
 	{
-		if (TupleDescAttr(target->desc, i)->attlen == -1)
+		if (TupleDescAttr(desc, i)->attlen == -1)
 			scan->variable[scan->nvariable++] = i;
 	}
-	scan->values = make_values(target->desc);
-	scan->row = MakeSingleTupleTableSlot(target->desc, &TTSOpsMinimalTuple);
+	scan->values = make_values(desc);
+	scan->row = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
 	scan->by_page = is_plain(info);
 	if (scan->by_page)
 		scan->deform = gs_deform_create(scan->table, info->ii_IndexAttrNumbers, scan->ncolumns);
@@ -512,8 +514,8 @@ begin_scan(Relation heap, const IndexInfo *info, ParallelTableScanDesc parallel,
 }
 
 double
-gs_index_scan(Relation heap, Relation index, IndexInfo *info, ParallelTableScanDesc parallel,
-			  bool progress, const GsIndexScanTarget *target)
+gs_index_scan(GsIndexSort *sort, Relation heap, Relation index, IndexInfo *info,
+			  ParallelTableScanDesc parallel, bool progress)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort index scan",
 												  ALLOCSET_DEFAULT_SIZES);
@@ -523,7 +525,7 @@ gs_index_scan(Relation heap, Relation index, IndexInfo *info, ParallelTableScanD
 	TableScanDesc table_scan;
 	double		ntuples;
 
-	init_scan(scan, heap, index, info, progress, target);
+	init_scan(scan, sort, heap, index, info, progress);
 	MemoryContextSwitchTo(old);
 	table_scan = begin_scan(heap, info, parallel, &registered);
 	scan->heap = (HeapScanDesc) table_scan;
@@ -536,29 +538,4 @@ gs_index_scan(Relation heap, Relation index, IndexInfo *info, ParallelTableScanD
 	ExecDropSingleTupleTableSlot(scan->row);
 	MemoryContextDelete(context);
 	return ntuples;
-}
-
-double
-gs_index_expected_rows(Relation heap)
-{
-	BlockNumber npages;
-	double		ntuples;
-	double		all_visible;
-
-	estimate_rel_size(heap, NULL, &npages, &ntuples, &all_visible);
-	return ntuples;
-}
-
-int
-gs_index_expected_width(TupleDesc desc)
-{
-	int32		width = 0;
-
-	for (int i = 0; i < desc->natts; i++)
-	{
-		if (!TupleDescAttr(desc, i)->attisdropped)
-			width += get_typavgwidth(TupleDescAttr(desc, i)->atttypid,
-									 TupleDescAttr(desc, i)->atttypmod);
-	}
-	return width;
 }

@@ -15,10 +15,8 @@
 
 #include "guc.h"
 #include "index/index_row.h"
-#include "index/index_scan.h"
 #include "index/index_sort.h"
 #include "pg_compat.h"
-#include "sort/sort.h"
 #include "sort/sort_parallel.h"
 #include "sort/sort_stats.h"
 #include "store/store_runs.h"
@@ -29,24 +27,12 @@
 #include "catalog/pg_index.h"
 #include "catalog/pg_operator_d.h"
 #include "catalog/pg_type_d.h"
+#include "miscadmin.h"
+#include "optimizer/plancat.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
-
-struct GsIndexSort
-{
-	GsSortState sort;
-	MemoryContext context;		/* of the sort */
-	bool		careful;
-	GsSortGather *gather;		/* runs of all participants; NULL: serial build */
-	bool		in_range;		/* a part of the entries is returned */
-	int64		end;			/* the last column of the first row after it; -1: there is none */
-	MinimalTuple beyond;		/* that row, when it has been reached, and until it is returned */
-	bool		passed_end;		/* it has been returned */
-	bool		entries_lost;	/* a device failed */
-	uint64		nreturned;
-};
 
 /* --------------------------------------------------------------- the columns */
 
@@ -133,6 +119,31 @@ gs_index_sort_why_not(Relation index, double nrows)
 	return NULL;
 }
 
+double
+gs_index_expected_rows(Relation heap)
+{
+	BlockNumber npages;
+	double		ntuples;
+	double		all_visible;
+
+	estimate_rel_size(heap, NULL, &npages, &ntuples, &all_visible);
+	return ntuples;
+}
+
+int
+gs_index_expected_width(TupleDesc desc)
+{
+	int32		width = 0;
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		if (!TupleDescAttr(desc, i)->attisdropped)
+			width += get_typavgwidth(TupleDescAttr(desc, i)->atttypid,
+									 TupleDescAttr(desc, i)->atttypmod);
+	}
+	return width;
+}
+
 /* The row type. */
 static TupleDesc
 entry_type(Relation index)
@@ -214,28 +225,11 @@ gs_index_sort_may_be_wrong(const GsIndexSort *sort)
 	return !sort->careful && gs_key_columns_are_approximate(spec->columns, spec->ncolumns);
 }
 
-/* A GsIndexScanEmit. */
-static void
-add_row(void *arg, TupleTableSlot *row)
+void
+gs_index_sort_add(GsIndexSort *sort, TupleTableSlot *row)
 {
-	GsIndexSort *sort = arg;
-
 	if (!sort->entries_lost && !gs_sort_add(&sort->sort, row))
 		fail_entries(sort);
-}
-
-double
-gs_index_sort_scan(GsIndexSort *sort, Relation heap, Relation index, IndexInfo *info,
-				   ParallelTableScanDesc parallel, bool progress)
-{
-	const GsIndexScanTarget target = {
-		.emit = add_row,
-		.arg = sort,
-		.desc = sort->sort.spec.desc,
-		.any_order = sort->sort.spec.nstable == 0
-	};
-
-	return gs_index_scan(heap, index, info, parallel, progress, &target);
 }
 
 bool
@@ -259,12 +253,6 @@ gs_index_sort_make_runs(GsIndexSort *sort)
 }
 
 bool
-gs_index_sort_has_runs(const GsIndexSort *sort)
-{
-	return sort->sort.store.phase == GS_SORT_RUNS;
-}
-
-bool
 gs_index_sort_adopt(GsIndexSort *sort)
 {
 	const bool	adopted =
@@ -273,18 +261,6 @@ gs_index_sort_adopt(GsIndexSort *sort)
 	if (!adopted)
 		fail_entries(sort);
 	return adopted;
-}
-
-bool
-gs_index_sort_open_reader(GsIndexSort *sort)
-{
-	return gs_sort_parallel_open_reader(&sort->sort);
-}
-
-void
-gs_index_sort_begin_reading(GsIndexSort *sort, uint64 nrows)
-{
-	gs_sort_parallel_begin_reading(&sort->sort, nrows);
 }
 
 bool
@@ -303,9 +279,9 @@ gs_index_sort_begin_range(GsIndexSort *sort, int range, int nranges, int memory_
 }
 
 void
-gs_index_sort_begin_merge(GsIndexSort *sort, int memory_kb)
+gs_index_sort_begin_merge(GsIndexSort *sort)
 {
-	gs_store_set_merge_memory(&sort->sort.store, memory_kb);
+	gs_store_set_merge_memory(&sort->sort.store, maintenance_work_mem);
 	gs_store_begin_merge(&sort->sort.store);
 }
 

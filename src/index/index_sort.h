@@ -3,11 +3,10 @@
  * index_sort.h
  *	  Sorts the entries of a btree that is built.
  *
- *	  serial	begin { scan } perform { next_rows } end
- *	  leader	begin { scan } perform make_runs [ adopt [ begin_range | begin_merge ] ]
+ *	  serial	begin { add } perform { next_rows } end
+ *	  leader	begin { add } perform make_runs [ adopt [ begin_range | begin_merge ] ]
  *				{ next_rows } end
- *	  worker	begin { scan } perform make_runs [ open_reader ]
- *				[ ( adopt | begin_reading ) begin_range { next_rows } ] end
+ *	  worker	begin { add } perform make_runs [ [ adopt ] begin_range { next_rows } ] end
  *
  * next_beyond may follow next_rows.
  *
@@ -27,14 +26,33 @@
 #include "key/key_columns.h"
 #include "share/share_rows.h"
 #include "share/share_state.h"
+#include "sort/sort.h"
 
-typedef struct GsIndexSort GsIndexSort;
+typedef struct GsIndexSort
+{
+	GsSortState sort;
+	MemoryContext context;		/* of the sort */
+	bool		careful;
+	GsSortGather *gather;		/* runs of all participants; NULL: serial build */
+	bool		in_range;		/* a part of the entries is returned */
+	int64		end;			/* the last column of the first row after it; -1: there is none */
+	MinimalTuple beyond;		/* that row, when it has been reached, and until it is returned */
+	bool		passed_end;		/* it has been returned */
+	bool		entries_lost;	/* a device failed */
+	uint64		nreturned;
+} GsIndexSort;
 
 /* The sort columns of an index, followed by the heap TID, which *nkeys does not count. */
 extern GsSortColumn *gs_index_sort_columns(Relation index, int *nkeys);
 
 /* Why PostgreSQL sorts nrows rows by the key columns of an index; NULL: gpusort does. */
 extern char *gs_index_sort_why_not(Relation index, double nrows);
+
+/* The number of tuples that a scan will probably return. */
+extern double gs_index_expected_rows(Relation heap);
+
+/* The bytes that values of these columns will probably have. */
+extern int	gs_index_expected_width(TupleDesc desc);
 
 /*
  * Creates a memory context below the current one.  careful: uses no device, and verifies the order
@@ -44,9 +62,8 @@ extern char *gs_index_sort_why_not(Relation index, double nrows);
 extern GsIndexSort *gs_index_sort_begin(Relation index, double expected_rows, int memory_kb,
 										bool careful, GsShared *shared, GsSortGather *gather);
 
-/* Adds the entries of the table, or of a share of it, like gs_index_scan(). */
-extern double gs_index_sort_scan(GsIndexSort *sort, Relation heap, Relation index, IndexInfo *info,
-								 ParallelTableScanDesc parallel, bool progress);
+/* Adds an entry as a row (index_row.h); nothing if a device has failed. */
+extern void gs_index_sort_add(GsIndexSort *sort, TupleTableSlot *row);
 
 /*
  * Can the entries come in wrong order, because keys are approximate?  A careful sort avoids that;
@@ -63,19 +80,8 @@ extern bool gs_index_sort_perform(GsIndexSort *sort);
  */
 extern bool gs_index_sort_make_runs(GsIndexSort *sort);
 
-/* Are the entries in runs?  If not, a device has them. */
-extern bool gs_index_sort_has_runs(const GsIndexSort *sort);
-
 /* When all have made runs: adds the runs of the others.  False as above. */
 extern bool gs_index_sort_adopt(GsIndexSort *sort);
-
-/*
- * A worker, whose entries are all in the leader's sort on a device, may read all entries there.
- * False: it cannot.  begin_reading, once the leader has performed: its nrows entries are those of
- * this sort.
- */
-extern bool gs_index_sort_open_reader(GsIndexSort *sort);
-extern void gs_index_sort_begin_reading(GsIndexSort *sort, uint64 nrows);
 
 /*
  * Begins to return one of nranges ranges of all entries, about equal ones; merges runs with
@@ -84,8 +90,8 @@ extern void gs_index_sort_begin_reading(GsIndexSort *sort, uint64 nrows);
  */
 extern bool gs_index_sort_begin_range(GsIndexSort *sort, int range, int nranges, int memory_kb);
 
-/* Begins to merge all entries. */
-extern void gs_index_sort_begin_merge(GsIndexSort *sort, int memory_kb);
+/* Begins to merge all entries, with maintenance_work_mem. */
+extern void gs_index_sort_begin_merge(GsIndexSort *sort);
 
 /*
  * Gets up to nwanted entries as rows (index_row.h), valid until the next call.

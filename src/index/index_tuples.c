@@ -32,11 +32,9 @@
 #include "postgres.h"
 
 #include "guc.h"
-#include "index/index_compare.h"
-#include "index/index_pages.h"
 #include "index/index_row.h"
 #include "index/index_sort.h"
-#include "index/index_tuples.h"
+#include "index/index_write.h"
 
 #include "access/genam.h"
 #include "access/nbtree.h"
@@ -75,7 +73,7 @@ typedef struct LeafBuilder
 	bool		any_alive;		/* is one of those with the same key live? */
 	int64		ntuples;		/* added so far */
 	int64		nreported;		/* of these, as progress */
-	const GsIndexRange *range;	/* NULL: the whole index */
+	const GsIndexPart *part;	/* NULL: the whole index */
 	IndexTuple	next;			/* the first tuple of the next range */
 	ItemPointerData first;		/* of this one; invalid: it is empty */
 
@@ -246,7 +244,7 @@ finish_posting_list(LeafBuilder *builder)
 
 static LeafBuilder *
 begin(Relation heap, Relation index, const IndexInfo *info, bool may_be_wrong,
-	  const GsIndexRange *range)
+	  const GsIndexPart *part)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gpusort index build",
 												  ALLOCSET_DEFAULT_SIZES);
@@ -261,8 +259,8 @@ begin(Relation heap, Relation index, const IndexInfo *info, bool may_be_wrong,
 	builder->may_be_wrong = may_be_wrong;
 	builder->deduplicate = allequalimage && !builder->unique && BTGetDeduplicateItems(index);
 	builder->compare = gs_index_compare_create(index);
-	builder->pages = gs_index_pages_begin(heap, index, allequalimage, range);
-	builder->range = range;
+	builder->pages = gs_index_pages_begin(heap, index, allequalimage, part);
+	builder->part = part;
 	ItemPointerSetInvalid(&builder->first);
 	builder->desc = RelationGetDescr(index);
 	builder->tids = palloc(MAX_POSTING_BYTES);
@@ -278,11 +276,13 @@ finish_round(LeafBuilder *builder)
 {
 	int64		done = builder->ntuples;
 
-	if (builder->range != NULL)
-		done = gs_index_ranges_add_rows(builder->range->ranges, builder->range->number,
+	if (builder->part != NULL)
+	{
+		done = gs_index_ranges_add_rows(builder->part->ranges, builder->part->number,
 										done - builder->nreported);
-	if (builder->range != NULL && gs_index_ranges_are_given_up(builder->range->ranges))
-		builder->wrong_order = true;	/* as far as is known; this range is worthless, too */
+		if (builder->part->ranges->given_up)
+			builder->wrong_order = true;	/* as far as is known; this range is worthless, too */
+	}
 	builder->nreported = builder->ntuples;
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, done);
 	MemoryContextReset(builder->scratch);
@@ -411,7 +411,7 @@ add_rows(LeafBuilder *builder, GsIndexSort *sort)
 static bool
 are_right(const LeafBuilder *builder)
 {
-	const bool	any = builder->last != NULL || builder->range == NULL;
+	const bool	any = builder->last != NULL || builder->part == NULL;
 
 	if (!any && !builder->may_be_wrong)
 		elog(ERROR, "a range of index \"%s\" has no rows", RelationGetRelationName(builder->index));
@@ -422,11 +422,13 @@ are_right(const LeafBuilder *builder)
 static void
 report_ends(const LeafBuilder *builder)
 {
-	ItemPointerData none;
+	GsIndexRange *range = &builder->part->ranges->ranges[builder->part->number];
 
-	ItemPointerSetInvalid(&none);
-	gs_index_ranges_set_rows(builder->range->ranges, builder->range->number, &builder->first,
-							 builder->next != NULL ? &builder->next->t_tid : &none);
+	range->first_row = builder->first;
+	if (builder->next != NULL)
+		range->next_row = builder->next->t_tid;
+	else
+		ItemPointerSetInvalid(&range->next_row);
 }
 
 /* Writes the remaining pages. */
@@ -437,7 +439,7 @@ finish(LeafBuilder *builder)
 
 	finish_posting_list(builder);
 	finish_round(builder);
-	if (builder->range != NULL)
+	if (builder->part != NULL)
 		report_ends(builder);
 	gs_index_pages_end(builder->pages, builder->next);
 	MemoryContextSwitchTo(old);
@@ -448,15 +450,15 @@ static void
 abandon(LeafBuilder *builder)
 {
 	gs_index_pages_abandon(builder->pages);
-	if (builder->range != NULL)
-		gs_index_ranges_give_up(builder->range->ranges, builder->range->number);
+	if (builder->part != NULL)
+		gs_index_ranges_give_up(builder->part->ranges, builder->part->number);
 }
 
 bool
 gs_index_tuples_write(Relation heap, Relation index, const IndexInfo *info, GsIndexSort *sort,
-					  const GsIndexRange *range)
+					  const GsIndexPart *part)
 {
-	LeafBuilder *builder = begin(heap, index, info, gs_index_sort_may_be_wrong(sort), range);
+	LeafBuilder *builder = begin(heap, index, info, gs_index_sort_may_be_wrong(sort), part);
 	bool		right;
 
 	add_rows(builder, sort);

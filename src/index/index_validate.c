@@ -29,8 +29,8 @@
 #include "postgres.h"
 
 #include "guc.h"
+#include "index/index_hook.h"
 #include "index/index_scan.h"
-#include "index/index_validate.h"
 #include "pg_compat.h"
 #include "stats/stats.h"
 

@@ -14,46 +14,27 @@ struct GsMergeLarge<8> : GsMergeShape<640, 9, 2, 128>
 {
 };
 
-static GsDeviceStatus
-gs_merge_general_dispatch(const GsMergeSort *sort, void *d_temp, size_t temp_bytes, void *stream,
-						  size_t *temp_needed)
-{
-	GsDeviceProperties properties;
-	GsDeviceStatus status = gs_device_properties(&properties);
-
-	if (sort->d_tails != NULL)
-		return GS_DEVICE_BAD_ARGUMENT;
-	if (sort->nitems > GS_DEVICE_MAX_ITEMS)
-		return GS_DEVICE_TOO_MANY_ITEMS;
-	if (status != GS_DEVICE_OK)
-		return status;
-	return gs_merge_valued<uint64_t, false>(sort, &properties, d_temp, temp_bytes, stream,
-											temp_needed);
-}
-
 size_t
 gs_device_merge_general_temp_bytes(const GsMergeSort *sort)
 {
-	size_t nbytes = 0;
-
-	if (sort->value_bytes != 8)
-		return gs_device_merge_temp_bytes(sort);
-	if (gs_merge_general_dispatch(sort, NULL, 0, NULL, &nbytes) != GS_DEVICE_OK)
-		return 0;
-	return nbytes;
+	return sort->value_bytes == 8 ? gs_merge_valued_temp_bytes<uint64_t>(sort->nitems) :
+									gs_device_merge_temp_bytes(sort->nitems, sort->value_bytes);
 }
 
 GsDeviceStatus
 gs_device_merge_general_sort(const GsMergeSort *sort, void *d_temp, size_t temp_bytes, void *stream)
 {
+	GsDeviceProperties properties;
 	GsDeviceStatus status;
 
 	if (sort->value_bytes != 8)
 		return gs_device_merge_sort(sort, d_temp, temp_bytes, stream);
-	if (sort->nitems == 0)
-		return GS_DEVICE_OK;
+	if (sort->d_tails != NULL)
+		return GS_DEVICE_BAD_ARGUMENT;
 	status = gs_merge_check(sort, d_temp);
-	if (status != GS_DEVICE_OK)
+	if (status == GS_DEVICE_OK)
+		status = gs_device_properties(&properties);
+	if (status != GS_DEVICE_OK || sort->nitems == 0)
 		return status;
-	return gs_merge_general_dispatch(sort, d_temp, temp_bytes, stream, NULL);
+	return gs_merge_valued<uint64_t, false>(sort, &properties, d_temp, temp_bytes, stream);
 }

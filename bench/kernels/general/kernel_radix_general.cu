@@ -178,7 +178,7 @@ gs_device_radix_general_temp_bytes(const GsRadixSortGeneral *sort)
 	size_t most = 0;
 
 	if (gs_radix_is_simple(sort, &simple))
-		return gs_device_radix_temp_bytes(&simple);
+		return gs_device_radix_temp_bytes(simple.nitems, simple.has_values);
 	if (gs_radix_check_shape(sort) != GS_DEVICE_OK ||
 		gs_device_properties(&properties) != GS_DEVICE_OK)
 		return 0;
