@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "common/min_max.h"
+#include "common/basics.h"
 
 const char *
 gs_gpu_save_text(GpuEngine *engine, const char *text)
