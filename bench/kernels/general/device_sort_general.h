@@ -63,6 +63,7 @@ typedef struct GsRadixSortGeneral
 	uint32_t *d_selector;    /* device memory; out: 0 or 1 */
 } GsRadixSortGeneral;
 
+/* The pointers do not matter, also whether there are d_keys_in: memory may be divided by this. */
 extern size_t gs_device_radix_general_temp_bytes(const GsRadixSortGeneral *sort);
 
 extern GsDeviceStatus gs_device_radix_general_sort(const GsRadixSortGeneral *sort,

@@ -169,16 +169,14 @@ gs_radix_general_plan(GsRadixGeneralPlan *general, const GsRadixSortGeneral *sor
 	general->key_min = sort->key_min;
 }
 
+/* A simple sort needs no more than this: it has the same tiles, or is one block. */
 size_t
 gs_device_radix_general_temp_bytes(const GsRadixSortGeneral *sort)
 {
 	const uint64_t limits[] = {GS_DEVICE_MAX_ITEMS, GS_RADIX_MIDDLE_KEYS, GS_RADIX_SMALL_KEYS};
 	GsDeviceProperties properties;
-	GsRadixSort simple;
 	size_t most = 0;
 
-	if (gs_radix_is_simple(sort, &simple))
-		return gs_device_radix_temp_bytes(simple.nitems, simple.has_values);
 	if (gs_radix_check_shape(sort) != GS_DEVICE_OK ||
 		gs_device_properties(&properties) != GS_DEVICE_OK)
 		return 0;
