@@ -255,7 +255,7 @@ $node->stop;
 
 my $root = "$FindBin::RealBin/..";
 my $page = slurp_file("$root/docs/inside-the-server.md");
-my $sources = join('', map { slurp_file($_) } glob "$root/src/*.[ch] $root/src/*/*.[ch] $root/test/doubles/*.[ch]");
+my $sources = join('', map { slurp_file($_) } glob "$root/src/*.[ch] $root/src/*/*.[ch] $root/test/doubles/*/*.[ch]");
 my @missing;
 
 foreach my $name ($page =~ /`([^`\n]+)`/g)
