@@ -18,6 +18,7 @@
 #include "index/index_hook.h"
 #include "node/node_gpusort.h"
 #include "plan/plan.h"
+#include "plan/plan_ranges.h"
 
 #include "executor/executor.h"
 #include "fmgr.h"
@@ -96,6 +97,8 @@ gpusort_create_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 		planning->settings = gs_choice_settings();
 	if (gpusort_enabled && gpusort_planner_cost && stage == UPPERREL_ORDERED)
 		gs_plan_path_add(root, input_rel, output_rel);
+	else if (gpusort_enabled && gpusort_planner_cost)
+		gs_plan_ranges_add(root, stage, input_rel, output_rel);
 }
 
 /* Will EXPLAIN ANALYZE, or what is like it, show how each participant has worked? */

@@ -157,6 +157,15 @@ extern bool gs_get_tuplesort_datum(struct Tuplesortstate *state, bool forward, D
 #define GS_PLANNER_ARGS		parse, query_string, cursor_options, bound_params
 #endif
 
+/* The path of a Unique node. */
+#if PG_VERSION_NUM >= 190000
+#define GS_T_UNIQUE_PATH	T_UniquePath
+typedef struct UniquePath GsUniquePath;
+#else
+#define GS_T_UNIQUE_PATH	T_UpperUniquePath
+typedef struct UpperUniquePath GsUniquePath;
+#endif
+
 /* The hook that the planner calls for each table of a query. */
 #if PG_VERSION_NUM >= 190000
 #define gs_table_hook			build_simple_rel_hook

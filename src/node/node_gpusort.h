@@ -30,11 +30,12 @@ extern const CustomScanMethods gs_node_scan_methods;
 
 /*
  * What a plan node carries: the list to put in custom_private.  npresorted: the first columns, by
- * which the child's rows arrive in order; 0: unknown.  repeatable: the child may be run twice,
- * nobody would notice.
+ * which the child's rows arrive in order; 0: unknown.  ngrouped: the first columns, by which the
+ * participants of a parallel plan divide the rows; 0: they do not.  repeatable: the child may be
+ * run twice, nobody would notice.
  */
 extern List *gs_node_private(const GsSortColumn *columns, int ncolumns, int npresorted,
-							 bool repeatable);
+							 int ngrouped, bool repeatable);
 
 /* Is a node of a plan a GpuSort? */
 static inline bool
@@ -45,6 +46,12 @@ gs_node_is_gpusort(const Plan *plan)
 
 /* By how many of its columns the rows of its child arrive in order; 0: unknown. */
 extern int	gs_node_presorted_columns(const CustomScan *scan);
+
+/* Changes ngrouped of gs_node_private(). */
+extern void gs_node_set_grouped_columns(List *custom_private, int ngrouped);
+
+/* By how many of them its participants divide the rows; 0: they do not. */
+extern int	gs_node_grouped_columns(const CustomScan *scan);
 
 /* Has the participants of a parallel plan share the node's sort. */
 extern void gs_sort_node_share(CustomScan *scan);

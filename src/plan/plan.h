@@ -13,6 +13,7 @@
 #include "nodes/plannodes.h"
 
 #include "key/key_columns.h"
+#include "plan/plan_cost.h"
 
 /* The settings that decide which sorts are replaced. */
 typedef struct GsChoiceSettings
@@ -26,37 +27,6 @@ typedef struct GsChoiceSettings
 
 /* Their current values. */
 extern GsChoiceSettings gs_choice_settings(void);
-
-/* --------------------------------------------------- while a query is planned */
-
-/*
- * Adds paths whose sorts will be GpuSorts to the relation of a query's ordered rows, if they are
- * cheaper than with PostgreSQL's sort.
- */
-extern void gs_plan_path_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *ordered_rel);
-
-/* May parts of the query run twice without visible effects? */
-extern bool gs_plan_is_repeatable(Query *query);
-
-/* ------------------------------------------------------------ a finished plan */
-
-/*
- * Replaces Sort nodes of a finished plan in place, subplans included.  With gpusort.debug_plan,
- * reports the others and the reasons.  settings: those of the planner.  repeatable: what
- * gs_plan_is_repeatable() says of the query before it is planned.  may_stop: the query is planned
- * for its first rows.
- */
-extern void gs_plan_rewrite(PlannedStmt *statement, const GsChoiceSettings *settings,
-							bool repeatable, bool may_stop);
-
-/*
- * A copy of a parallel plan, in the current memory context, whose GpuSorts are all parallel_aware;
- * the plan itself if it has none.
- */
-extern PlannedStmt *gs_plan_with_reports(PlannedStmt *statement);
-
-/* Adds EXPLAIN (GPUSORT), which shows why Sorts are not GpuSorts, from PostgreSQL 18 on. */
-extern void gs_plan_explain_install(void);
 
 /* ------------------------------------------------------------------ the LIMIT */
 
@@ -82,6 +52,55 @@ extern GsPlanLimit gs_plan_limit_in_worker(GsPlanLimit bound);
 
 /* The list for custom_exprs of the plan node. */
 extern List *gs_plan_limit_exprs(const GsPlanLimit *bound);
+
+/* --------------------------------------------------- while a query is planned */
+
+/*
+ * Adds paths whose sorts will be GpuSorts to the relation of a query's ordered rows, if they are
+ * cheaper than with PostgreSQL's sort.
+ */
+extern void gs_plan_path_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *ordered_rel);
+
+/*
+ * The sort of a path by a GpuSort; or a Gather Merge of the sorts of a partial path, after which
+ * the target is computed from the rows.  NULL: it will not be replaced, or is not cheaper than
+ * PostgreSQL's.
+ */
+extern Path *gs_plan_path_sort(PlannerInfo *root, RelOptInfo *rel, Path *input, List *pathkeys,
+							   const GsPlanLimit *bound);
+extern Path *gs_plan_path_merge(PlannerInfo *root, RelOptInfo *rel, Path *partial, List *pathkeys,
+								const GsPlanLimit *bound, const PathTarget *target);
+
+/*
+ * Estimates the sort of a path, and finds its columns, whose attnos are the positions of path keys.
+ * False: it will not be replaced, or is not much faster than PostgreSQL's.
+ */
+extern bool gs_plan_path_estimate(PlannerInfo *root, Path *input, List *pathkeys,
+								  const GsPlanLimit *bound, GsSortColumn **columns,
+								  GsKeyTraits *traits, GsPlanEstimate *estimate);
+
+/* May parts of the query run twice without visible effects? */
+extern bool gs_plan_is_repeatable(Query *query);
+
+/* ------------------------------------------------------------ a finished plan */
+
+/*
+ * Replaces Sort nodes of a finished plan in place, subplans included.  With gpusort.debug_plan,
+ * reports the others and the reasons.  settings: those of the planner.  repeatable: what
+ * gs_plan_is_repeatable() says of the query before it is planned.  may_stop: the query is planned
+ * for its first rows.
+ */
+extern void gs_plan_rewrite(PlannedStmt *statement, const GsChoiceSettings *settings,
+							bool repeatable, bool may_stop);
+
+/*
+ * A copy of a parallel plan, in the current memory context, whose GpuSorts are all parallel_aware;
+ * the plan itself if it has none.
+ */
+extern PlannedStmt *gs_plan_with_reports(PlannedStmt *statement);
+
+/* Adds EXPLAIN (GPUSORT), which shows why Sorts are not GpuSorts, from PostgreSQL 18 on. */
+extern void gs_plan_explain_install(void);
 
 /* ----------------------------------------------------------------- the choice */
 

@@ -98,6 +98,17 @@ gs_plan_cost_emit(const GsPlanEstimate *estimate, double nrows)
 	return nrows * row_cost(estimate, DEVICE_SHARE * EMIT_SHARE);
 }
 
+/*
+ * A row is written to a run, and read and merged again.
+ */
+#define EXCHANGE_SHARE		0.8
+
+double
+gs_plan_cost_exchange(const GsPlanEstimate *estimate)
+{
+	return estimate->nrows * row_cost(estimate, EXCHANGE_SHARE);
+}
+
 double
 gs_plan_cost_comparisons(double nrows)
 {

@@ -254,11 +254,12 @@ gs_run_set_write_tuple(GsRunSet *set, MinimalTuple row)
 /* ------------------------------------------------------------------- merges */
 
 /*
- * Begins to merge some of the runs.  consume: frees their extents; positions: begins there in
- * each run; NULL: with the first row.
+ * Begins to merge some of the runs.  consume: frees their extents; positions, ends: begins and ends
+ * there in each run; NULL: with the first and the last row.
  */
 static void
-begin_merge(GsRunSet *set, int first, int nruns, bool consume, const uint64 *positions)
+begin_merge(GsRunSet *set, int first, int nruns, bool consume, const uint64 *positions,
+			const uint64 *ends)
 {
 	Size		nbytes = read_bytes(set, nruns);
 	const uint64 **records = palloc(sizeof(uint64 *) * nruns);
@@ -271,11 +272,14 @@ begin_merge(GsRunSet *set, int first, int nruns, bool consume, const uint64 *pos
 	for (int i = 0; i < nruns; i++)
 	{
 		const SetRun *run = &set->runs[first + i];
+		GsRun		part = run->run;
 
-		gs_run_reader_begin(&set->readers[i], run->store, set->layout, &run->run, consume,
+		if (ends != NULL)
+			part.nbytes = ends[i];
+		gs_run_reader_begin(&set->readers[i], run->store, set->layout, &part, consume,
 							set->buffers + i * nbytes, nbytes);
 		if (positions != NULL)
-			gs_run_reader_move(&set->readers[i], &run->run, positions[i]);
+			gs_run_reader_move(&set->readers[i], &part, positions[i]);
 		records[i] = gs_run_set_read(set, &set->readers[i]);
 	}
 	gs_run_merge_begin(&set->merge, &set->order, records, nruns, set->merge_memory);
@@ -390,7 +394,7 @@ merge_runs(GsRunSet *set, int first, int count)
 	uint64		nrows = 0;
 
 	begin_run(set, &writer);
-	begin_merge(set, first, count, true, NULL);
+	begin_merge(set, first, count, true, NULL, NULL);
 	while ((record = next_record(set)) != NULL)
 	{
 		if ((nrows++ & 1023) == 0)
@@ -455,7 +459,7 @@ gs_run_set_begin_merge(GsRunSet *set, Size memory_limit)
 	MemoryContext old = MemoryContextSwitchTo(set->context);
 
 	gs_run_set_complete(set, memory_limit);
-	begin_merge(set, 0, set->nruns, false, NULL);
+	begin_merge(set, 0, set->nruns, false, NULL, NULL);
 	MemoryContextSwitchTo(old);
 }
 
@@ -472,7 +476,30 @@ gs_run_set_begin_range(GsRunSet *set, Size memory_limit, int range, int nranges,
 		gs_run_range_find(set, range, nranges, end);
 	if (positions != NULL)
 	{
-		begin_merge(set, 0, set->nruns, false, positions);
+		begin_merge(set, 0, set->nruns, false, positions, NULL);
+		pfree(positions);
+	}
+	MemoryContextSwitchTo(old);
+	return positions != NULL;
+}
+
+bool
+gs_run_set_begin_groups(GsRunSet *set, Size memory_limit, int range, int nranges,
+						const GsMergeOrder *groups)
+{
+	MemoryContext old = MemoryContextSwitchTo(set->context);
+	uint64	   *positions;
+
+	end_last_run(set);
+	choose_order(set);
+	set->memory_limit = memory_limit;
+	if (set->readers != NULL)
+		end_merge(set);
+	positions = set->nruns > most_sources(set, false) ? NULL :
+		gs_run_range_find_groups(set, range, nranges, groups);
+	if (positions != NULL)
+	{
+		begin_merge(set, 0, set->nruns, false, positions, positions + set->nruns);
 		pfree(positions);
 	}
 	MemoryContextSwitchTo(old);

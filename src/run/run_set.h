@@ -158,6 +158,14 @@ extern bool gs_run_set_begin_range(GsRunSet *set, Size memory_limit, int range, 
 								   MinimalTuple *end);
 
 /*
+ * Divides the rows of all runs into ranges, and begins to merge those of a range; legal again for
+ * another one.  A range ends where the columns change that groups compares (its layout is not
+ * used), so it may be empty.  False as above.
+ */
+extern bool gs_run_set_begin_groups(GsRunSet *set, Size memory_limit, int range, int nranges,
+									const GsMergeOrder *groups);
+
+/*
  * Returns the next row, or its record if keys_only, or NULL at the end.  It is valid until
  * the next call.
  */

@@ -171,4 +171,12 @@ extern const uint64 *gs_run_block_returned(GsRunBlock *block, int source);
  */
 extern uint64 *gs_run_range_find(GsRunSet *set, int range, int nranges, MinimalTuple *end);
 
+/*
+ * Returns, in palloc'd memory, where a range of groups begins in each run, and, after these, where
+ * it ends.  groups, whose layout is not used, compares the columns that are equal in a group.
+ * Ranges may be empty.  NULL as above.
+ */
+extern uint64 *gs_run_range_find_groups(GsRunSet *set, int range, int nranges,
+										const GsMergeOrder *groups);
+
 #endif							/* GPUSORT_RUN_SET_STATE_H */

@@ -317,6 +317,13 @@ gs_sort_gather_attach(GsSortGather *gather)
 	SharedFileSetAttach(&gather->files, dsm_find_mapping(gather->segment));
 }
 
+void
+gs_sort_gather_reset(GsSortGather *gather)
+{
+	SharedFileSetDeleteAll(&gather->files);
+	memset(gather->runs, 0, mul_size(sizeof(GsSharedRuns), gather->nparticipants));
+}
+
 SharedFileSet *
 gs_sort_gather_file_set(GsSortGather *gather)
 {

@@ -68,6 +68,9 @@ extern Size gs_sort_gather_bytes(int nparticipants);
 extern void gs_sort_gather_init(GsSortGather *gather, int nparticipants, dsm_segment *segment);
 extern void gs_sort_gather_attach(GsSortGather *gather);
 
+/* Forgets and deletes all runs, while no worker runs. */
+extern void gs_sort_gather_reset(GsSortGather *gather);
+
 /* The set of files, which also has other files of an index build. */
 extern SharedFileSet *gs_sort_gather_file_set(GsSortGather *gather);
 

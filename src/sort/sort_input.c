@@ -439,7 +439,7 @@ static bool
 may_be_few(const GsSortState *state)
 {
 	return gpusort_enabled && !gpusort_force && state->participants.role == GS_ROLE_SERIAL &&
-		state->participants.of_streams == GS_ROLE_SERIAL;
+		state->participants.of_streams == GS_ROLE_SERIAL && state->participants.ranges == NULL;
 }
 
 /* May rows of the scan's page be stored without their slot? */
@@ -664,6 +664,11 @@ read_and_sort(GsSortState *state, bool begin_with_few)
 	TupleTableSlot *slot;
 	GsSeqScan	scan = {.child = spec->child};
 
+	if (!state->participants.reads)
+	{
+		begin_engine(state);
+		return gs_sort_perform(state);
+	}
 	if (spec->groups != NULL)
 		gs_sort_groups_begin(spec->groups);
 	if (begin_with_few)

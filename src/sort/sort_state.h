@@ -14,6 +14,7 @@
 #include "key/key_row.h"
 #include "read/read_groups.h"
 #include "read/read_limit.h"
+#include "share/share_ranges.h"
 #include "share/share_rows.h"
 #include "share/share_state.h"
 #include "stats/stats.h"
@@ -26,6 +27,10 @@ typedef struct GsSortParticipants
 {
 	GsShared   *shared;			/* NULL: there are none */
 	GsSortStreams *streams;		/* of a node; NULL: its participants send each other no rows */
+	GsShareRanges *ranges;		/* of a node with spec.ngrouped; NULL: it returns all rows */
+	bool		reads;			/* a share of the input of a sort by ranges; false: it came too late */
+	bool		in_ranges;		/* it returns rows of the range that it has taken */
+	uint64		range_start;	/* the position at which that range starts */
 	dsa_area   *memory;			/* of the query, for them: it lives as long as its workers and the
 								 * Gather Merge do */
 	ExprContext *gather_context;	/* of the Gather Merge above; NULL: none, or in a worker */

@@ -1,0 +1,417 @@
+/*-------------------------------------------------------------------------
+ *
+ * plan_ranges.c
+ *	  Adds paths for window functions, groups and DISTINCT in which each participant of a parallel
+ *	  plan has a range of the sorted rows.
+ *
+ *		Gather
+ *		  -> WindowAgg, GroupAggregate or Unique	PostgreSQL's, in each participant
+ *			   -> GpuSort							by ranges, which do not divide a group
+ *					-> a partial path of the input
+ *
+ * PostgreSQL runs these in one process.  It has added its paths before, in which the nodes of the
+ * upper relation are above a Sort, or above rows in order.  They are copied above the GpuSort, with
+ * the costs that they have, for fewer rows; so what they compute, and whether that is parallel
+ * safe, is the planner's decision.  They are also copied above a GpuSort of one process, at its
+ * cost.
+ *
+ * Rows are of one group if their leading sort columns are equal: those by which all nodes above
+ * group them.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "guc.h"
+#include "pg_compat.h"
+#include "node/node_gpusort.h"
+#include "plan/plan.h"
+#include "plan/plan_ranges.h"
+
+#include "catalog/pg_proc.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/planner.h"
+#include "utils/lsyscache.h"
+#include "utils/selfuncs.h"
+
+/* The nodes of an upper relation, to be copied above another input. */
+typedef struct UpperNodes
+{
+	PlannerInfo *root;
+	RelOptInfo *rel;
+	List	   *pathkeys;		/* of their input */
+	Path	   *input;
+	int			ngrouped;		/* leading pathkeys by which all of them group rows */
+} UpperNodes;
+
+/* ------------------------------------------------------------------- groups */
+
+/* The pathkeys of a list of SortGroupClauses. */
+static List *
+clause_pathkeys(const UpperNodes *nodes, List *clauses)
+{
+	return make_pathkeys_for_sortclauses(nodes->root, clauses, nodes->root->processed_tlist);
+}
+
+/* How many of the leading pathkeys are among those by which a node groups rows. */
+static int
+count_leading(List *pathkeys, List *grouping)
+{
+	int			count = 0;
+	ListCell   *lc;
+
+	foreach(lc, pathkeys)
+	{
+		if (!list_member_ptr(grouping, lfirst(lc)))
+			break;
+		count++;
+	}
+	return count;
+}
+
+static void
+group_by(UpperNodes *nodes, List *clauses)
+{
+	nodes->ngrouped = Min(nodes->ngrouped,
+						  count_leading(nodes->pathkeys, clause_pathkeys(nodes, clauses)));
+}
+
+/* -------------------------------------------------------------------- copies */
+
+static Path *copy_nodes(UpperNodes *nodes, const Path *path);
+
+/*
+ * Completes the copy of a path, whose input was `from` and is `to`: it does for each row what it
+ * did.
+ */
+static Path *
+place_above(const RelOptInfo *rel, Path *copy, const Path *from, Path *to)
+{
+	const double share = to->rows / Max(from->rows, 1);
+
+	copy->parallel_safe = rel->consider_parallel && to->parallel_safe;
+	copy->parallel_aware = false;
+	copy->parallel_workers = to->parallel_workers;
+	copy->startup_cost = to->startup_cost + Max(copy->startup_cost - from->startup_cost, 0) * share;
+	copy->total_cost = to->total_cost + Max(copy->total_cost - from->total_cost, 0) * share;
+	copy->startup_cost = Min(copy->startup_cost, copy->total_cost);
+	copy->rows = clamp_row_est(copy->rows * share);
+	return copy;
+}
+
+/*
+ * Copies a path of so many bytes, whose subpath is at an offset, if that can be copied, too; else
+ * NULL.
+ */
+static Path *
+copy_node(UpperNodes *nodes, const Path *path, Size nbytes, Size subpath)
+{
+	const Path *from = *(Path *const *) ((const char *) path + subpath);
+	Path	   *to = copy_nodes(nodes, from);
+	Path	   *copy;
+
+	if (to == NULL)
+		return NULL;
+	copy = memcpy(palloc(nbytes), path, nbytes);
+	*(Path **) ((char *) copy + subpath) = to;
+	return place_above(nodes->rel, copy, from, to);
+}
+
+/* The input of the nodes; NULL: it is in another order than theirs. */
+static Path *
+replace_input(const UpperNodes *nodes, const Path *path)
+{
+	return pathkeys_contained_in(path->pathkeys, nodes->pathkeys) ? nodes->input : NULL;
+}
+
+/* A Sort between the nodes, or of their input. */
+static Path *
+copy_sort(UpperNodes *nodes, const Path *path, const Path *input)
+{
+	Path	   *to;
+
+	if (input->parent != nodes->rel)
+		return replace_input(nodes, path);
+	to = copy_nodes(nodes, input);
+	/* also in place of an Incremental Sort */
+	return to == NULL ? NULL :
+		(Path *) create_sort_path(nodes->root, nodes->rel, to, path->pathkeys, -1);
+}
+
+/*
+ * Copies a path of the relation, down to its input, which is replaced.  NULL: that is not possible.
+ * Notes by what the nodes group rows.
+ */
+static Path *
+copy_nodes(UpperNodes *nodes, const Path *path)
+{
+	check_stack_depth();
+	if (path->parent != nodes->rel)
+		return replace_input(nodes, path);
+	switch (nodeTag(path))
+	{
+		case T_SortPath:
+			return copy_sort(nodes, path, ((const SortPath *) path)->subpath);
+		case T_IncrementalSortPath:
+			return copy_sort(nodes, path, ((const IncrementalSortPath *) path)->spath.subpath);
+		case T_WindowAggPath:
+			group_by(nodes, ((const WindowAggPath *) path)->winclause->partitionClause);
+			return copy_node(nodes, path, sizeof(WindowAggPath), offsetof(WindowAggPath, subpath));
+		case T_AggPath:
+			if (((const AggPath *) path)->aggstrategy != AGG_SORTED ||
+				((const AggPath *) path)->aggsplit != AGGSPLIT_SIMPLE)
+				return NULL;
+			group_by(nodes, ((const AggPath *) path)->groupClause);
+			return copy_node(nodes, path, sizeof(AggPath), offsetof(AggPath, subpath));
+		case T_GroupPath:
+			group_by(nodes, ((const GroupPath *) path)->groupClause);
+			return copy_node(nodes, path, sizeof(GroupPath), offsetof(GroupPath, subpath));
+		case GS_T_UNIQUE_PATH:
+			nodes->ngrouped = Min(nodes->ngrouped, ((const GsUniquePath *) path)->numkeys);
+			return copy_node(nodes, path, sizeof(GsUniquePath), offsetof(GsUniquePath, subpath));
+		case T_ProjectionPath:
+			return copy_node(nodes, path, sizeof(ProjectionPath), offsetof(ProjectionPath, subpath));
+		default:
+			return NULL;
+	}
+}
+
+/* The first path of the relation that can be copied above this input; NULL: none can. */
+static Path *
+copy_above(UpperNodes *nodes, Path *input)
+{
+	ListCell   *lc;
+
+	nodes->input = input;
+	foreach(lc, nodes->rel->pathlist)
+	{
+		Path	   *path = lfirst(lc);
+
+		nodes->ngrouped = list_length(nodes->pathkeys);
+		if (path->parent == nodes->rel && (path = copy_nodes(nodes, path)) != NULL)
+			return path;
+	}
+	return NULL;
+}
+
+/* ------------------------------------------------------------------- ranges */
+
+/* The position of the expression of a pathkey in a target, from 1; 0: there is none. */
+static int
+find_position(const PathKey *pathkey, const PathTarget *target)
+{
+	EquivalenceClass *class = pathkey->pk_eclass;
+	ListCell   *lc;
+
+	foreach(lc, target->exprs)
+	{
+		const int	i = foreach_current_index(lc);
+
+		if (class->ec_has_volatile ? get_pathtarget_sortgroupref(target, i) == class->ec_sortref &&
+			class->ec_sortref != 0 :
+			find_ec_member_matching_expr(class, lfirst(lc), NULL) != NULL)
+			return i + 1;
+	}
+	return 0;
+}
+
+static bool
+find_positions(GsSortColumn *columns, List *pathkeys, const PathTarget *target)
+{
+	ListCell   *lc;
+
+	foreach(lc, pathkeys)
+	{
+		const int	position = find_position(lfirst_node(PathKey, lc), target);
+
+		if (position == 0)
+			return false;
+		columns[foreach_current_index(lc)].attno = position;
+	}
+	return true;
+}
+
+/* A GpuSort by ranges of a partial path; NULL: it cannot be made, or is not much faster. */
+static CustomPath *
+make_ranges(const UpperNodes *nodes, Path *partial)
+{
+	GsSortColumn *columns;
+	GsKeyTraits traits;
+	GsPlanEstimate estimate;
+	CustomPath *path;
+
+	/* one column alone has no rows */
+	if (list_length(partial->pathtarget->exprs) == 1 ||
+		!gs_plan_path_estimate(nodes->root, partial, nodes->pathkeys, &gs_plan_limit_none, &columns,
+							   &traits, &estimate) ||
+		!find_positions(columns, nodes->pathkeys, partial->pathtarget))
+		return NULL;
+	path = makeNode(CustomPath);
+	path->path.pathtype = T_CustomScan;
+	path->path.parent = nodes->rel;
+	path->path.pathtarget = partial->pathtarget;
+	path->path.parallel_aware = true;
+	path->path.parallel_safe = true;
+	path->path.parallel_workers = partial->parallel_workers;
+	path->path.rows = partial->rows;
+	path->path.pathkeys = nodes->pathkeys;
+	path->path.startup_cost = partial->total_cost + gs_plan_cost_startup(&estimate, false);
+	path->path.total_cost = path->path.startup_cost + gs_plan_cost_exchange(&estimate);
+	path->custom_paths = list_make1(partial);
+	path->custom_private = gs_node_private(columns, list_length(nodes->pathkeys), 0,
+										   list_length(nodes->pathkeys), false);
+	path->methods = &gs_ranges_path_methods;
+	return path;
+}
+
+/* In how many groups are so many rows? */
+static double
+count_groups(const UpperNodes *nodes, const PathTarget *target, double nrows)
+{
+	List	   *exprs = NIL;
+
+	for (int i = 0; i < nodes->ngrouped; i++)
+	{
+		const int	position = find_position(list_nth(nodes->pathkeys, i), target);
+
+		exprs = lappend(exprs, list_nth(target->exprs, position - 1));
+	}
+	return estimate_num_groups(nodes->root, exprs, nrows, NULL, NULL);
+}
+
+/* Each participant has a range. */
+static void
+add_ranges(UpperNodes *nodes, Path *partial)
+{
+	CustomPath *ranges = make_ranges(nodes, partial);
+	Path	   *path = ranges == NULL ? NULL : copy_above(nodes, &ranges->path);
+	const double nparticipants = partial->parallel_workers + 1;
+	double		nrows;
+
+	if (path == NULL || nodes->ngrouped == 0 || !path->parallel_safe ||
+		count_groups(nodes, partial->pathtarget, partial->rows * nparticipants) < nparticipants)
+		return;
+	gs_node_set_grouped_columns(ranges->custom_private, nodes->ngrouped);
+	nrows = path->rows * partial->parallel_workers;
+	add_partial_path(nodes->rel, path);
+	if (!list_member_ptr(nodes->rel->partial_pathlist, path))
+		return;					/* it was freed */
+	add_path(nodes->rel, (Path *) create_gather_path(nodes->root, nodes->rel, path,
+													 path->pathtarget, NULL, &nrows));
+}
+
+/* One process sorts, or merges what others have sorted. */
+static void
+add_serial(UpperNodes *nodes, Path *sort)
+{
+	Path	   *path = sort == NULL ? NULL : copy_above(nodes, sort);
+
+	if (path != NULL)
+		add_path(nodes->rel, path);
+}
+
+/* What is evaluated instead of a window function, whose input is in one process and in order. */
+static Node *
+without_window_functions(Node *node, void *safe)
+{
+	if (node != NULL && IsA(node, WindowFunc))
+	{
+		const WindowFunc *function = (const WindowFunc *) node;
+		RowExpr    *row = makeNode(RowExpr);
+
+		if (func_parallel(function->winfnoid) != PROPARALLEL_SAFE)
+			*(bool *) safe = false;
+		row->args = lappend(list_copy(function->args), function->aggfilter);
+		return (Node *) row;
+	}
+	return expression_tree_mutator(node, without_window_functions, safe);
+}
+
+/*
+ * Can the window functions of a relation be computed in a worker?  To PostgreSQL they are parallel
+ * restricted because their order may not be determined, so that two processes that compute them
+ * for the same rows may differ.  Here each row is in one process.
+ */
+static bool
+are_window_functions_safe(PlannerInfo *root, const RelOptInfo *input_rel, const Path *path)
+{
+	bool		safe = true;
+	Node	   *exprs = without_window_functions((Node *) path->pathtarget->exprs, &safe);
+
+	return safe && input_rel->consider_parallel && is_parallel_safe(root, exprs) &&
+		is_parallel_safe(root, (Node *) root->parse->windowClause);
+}
+
+/* By what the lowest node of the relation needs its input ordered. */
+static List *
+input_pathkeys(const PlannerInfo *root, UpperRelationKind stage)
+{
+	switch (stage)
+	{
+		case UPPERREL_WINDOW:
+			return root->window_pathkeys;
+		case UPPERREL_GROUP_AGG:
+			return root->parse->groupingSets == NIL ? root->group_pathkeys : NIL;
+		case UPPERREL_DISTINCT:
+			/* the order of DISTINCT ON is that of the query */
+			return root->parse->hasDistinctOn &&
+				list_length(root->distinct_pathkeys) < list_length(root->sort_pathkeys) ?
+				root->sort_pathkeys : root->distinct_pathkeys;
+		default:
+			return NIL;
+	}
+}
+
+void
+gs_plan_ranges_add(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel,
+				   RelOptInfo *output_rel)
+{
+	UpperNodes	nodes = {
+		.root = root,.rel = output_rel,.pathkeys = input_pathkeys(root, stage)
+	};
+	Path	   *partial;
+
+	if (nodes.pathkeys == NIL || !enable_sort || root->parse->hasTargetSRFs ||
+		output_rel->reloptkind != RELOPT_UPPER_REL)
+		return;
+	add_serial(&nodes, gs_plan_path_sort(root, output_rel, input_rel->cheapest_total_path,
+										 nodes.pathkeys, &gs_plan_limit_none));
+	if (stage == UPPERREL_WINDOW && gpusort_enable_ranges)
+		output_rel->consider_parallel =
+			are_window_functions_safe(root, input_rel, linitial(output_rel->pathlist));
+	if (!input_rel->consider_parallel || input_rel->partial_pathlist == NIL)
+		return;
+	partial = linitial(input_rel->partial_pathlist);
+	add_serial(&nodes, gs_plan_path_merge(root, output_rel, partial, nodes.pathkeys,
+										  &gs_plan_limit_none, partial->pathtarget));
+	if (gpusort_enable_ranges && output_rel->consider_parallel)
+		add_ranges(&nodes, partial);
+}
+
+/* --------------------------------------------------------------------- plan */
+
+static Plan *
+plan_ranges(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist, List *clauses,
+			List *custom_plans)
+{
+	CustomScan *scan = makeNode(CustomScan);
+	Plan	   *child = linitial(custom_plans);
+
+	scan->scan.plan.targetlist = tlist;
+	scan->scan.plan.lefttree = child;
+	scan->custom_scan_tlist = copyObject(child->targetlist);
+	scan->custom_private = path->custom_private;
+	scan->methods = &gs_node_scan_methods;
+	return (Plan *) scan;
+}
+
+const CustomPathMethods gs_ranges_path_methods = {
+	.CustomName = "GpuSort",
+	.PlanCustomPath = plan_ranges
+};
