@@ -11,11 +11,10 @@
  */
 #include "postgres.h"
 
-#include "order/order_verify.h"
+#include "order/order.h"
 #include "sort/sort.h"
 #include "sort/sort_parallel.h"
 #include "sort/sort_ranges.h"
-#include "store/store_failure.h"
 #include "store/store_fetch.h"
 #include "store/store_runs.h"
 
