@@ -43,6 +43,14 @@ extern double gs_plan_cost_emit(const GsPlanEstimate *estimate, double nrows);
  */
 extern double gs_plan_cost_exchange(const GsPlanEstimate *estimate);
 
+/*
+ * What WindowAggs take for so many rows, in addition to what the planner counts.
+ */
+extern double gs_plan_cost_windows(double nrows);
+
+/* Among how many processes the planner divides the work of a parallel plan. */
+extern double gs_plan_cost_participants(int nworkers);
+
 /* The cost of the comparisons with which PostgreSQL sorts all of nrows rows. */
 extern double gs_plan_cost_comparisons(double nrows);
 

@@ -48,6 +48,7 @@ typedef struct UpperNodes
 	List	   *pathkeys;		/* of their input */
 	Path	   *input;
 	int			ngrouped;		/* leading pathkeys by which all of them group rows */
+	int			nwindows;		/* how many are WindowAggs */
 } UpperNodes;
 
 /* ------------------------------------------------------------------- groups */
@@ -161,6 +162,7 @@ copy_nodes(UpperNodes *nodes, const Path *path)
 		case T_IncrementalSortPath:
 			return copy_sort(nodes, path, ((const IncrementalSortPath *) path)->spath.subpath);
 		case T_WindowAggPath:
+			nodes->nwindows++;
 			group_by(nodes, ((const WindowAggPath *) path)->winclause->partitionClause);
 			return copy_node(nodes, path, sizeof(WindowAggPath), offsetof(WindowAggPath, subpath));
 		case T_AggPath:
@@ -194,6 +196,7 @@ copy_above(UpperNodes *nodes, Path *input)
 		Path	   *path = lfirst(lc);
 
 		nodes->ngrouped = list_length(nodes->pathkeys);
+		nodes->nwindows = 0;
 		if (path->parent == nodes->rel && (path = copy_nodes(nodes, path)) != NULL)
 			return path;
 	}
@@ -285,6 +288,22 @@ count_groups(const UpperNodes *nodes, const PathTarget *target, double nrows)
 	return estimate_num_groups(nodes->root, exprs, nrows, NULL, NULL);
 }
 
+/*
+ * The Gather above a path whose participants each have a range.  It costs less by what they save of
+ * the WindowAggs, for which the planner counts too little.
+ */
+static Path *
+make_gather(const UpperNodes *nodes, Path *path, double share)
+{
+	double		nrows = path->rows / share;
+	Path	   *gather = (Path *) create_gather_path(nodes->root, nodes->rel, path,
+													 path->pathtarget, NULL, &nrows);
+	const Cost	saved = gs_plan_cost_windows(nodes->nwindows * nrows) * (1 - share);
+
+	gather->total_cost = Max(gather->total_cost - saved, path->total_cost + parallel_setup_cost);
+	return gather;
+}
+
 /* Each participant has a range. */
 static void
 add_ranges(UpperNodes *nodes, Path *partial)
@@ -292,18 +311,16 @@ add_ranges(UpperNodes *nodes, Path *partial)
 	CustomPath *ranges = make_ranges(nodes, partial);
 	Path	   *path = ranges == NULL ? NULL : copy_above(nodes, &ranges->path);
 	const double nparticipants = partial->parallel_workers + 1;
-	double		nrows;
+	const double share = 1 / gs_plan_cost_participants(partial->parallel_workers);
 
 	if (path == NULL || nodes->ngrouped == 0 || !path->parallel_safe ||
 		count_groups(nodes, partial->pathtarget, partial->rows * nparticipants) < nparticipants)
 		return;
 	gs_node_set_grouped_columns(ranges->custom_private, nodes->ngrouped);
-	nrows = path->rows * partial->parallel_workers;
 	add_partial_path(nodes->rel, path);
 	if (!list_member_ptr(nodes->rel->partial_pathlist, path))
 		return;					/* it was freed */
-	add_path(nodes->rel, (Path *) create_gather_path(nodes->root, nodes->rel, path,
-													 path->pathtarget, NULL, &nrows));
+	add_path(nodes->rel, make_gather(nodes, path, share));
 }
 
 /* One process sorts, or merges what others have sorted. */
