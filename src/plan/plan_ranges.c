@@ -264,8 +264,12 @@ make_ranges(const UpperNodes *nodes, Path *partial)
 	path->path.parallel_workers = partial->parallel_workers;
 	path->path.rows = partial->rows;
 	path->path.pathkeys = nodes->pathkeys;
-	path->path.startup_cost = partial->total_cost + gs_plan_cost_startup(&estimate, false);
-	path->path.total_cost = path->path.startup_cost + gs_plan_cost_exchange(&estimate);
+	path->path.startup_cost = path->path.total_cost = partial->total_cost;
+	if (!gpusort_force)
+	{
+		path->path.startup_cost += gs_plan_cost_startup(&estimate, false);
+		path->path.total_cost = path->path.startup_cost + gs_plan_cost_exchange(&estimate);
+	}
 	path->custom_paths = list_make1(partial);
 	path->custom_private = gs_node_private(columns, list_length(nodes->pathkeys), 0,
 										   list_length(nodes->pathkeys), false);
@@ -301,6 +305,8 @@ make_gather(const UpperNodes *nodes, Path *path, double share)
 	const Cost	saved = gs_plan_cost_windows(nodes->nwindows * nrows) * (1 - share);
 
 	gather->total_cost = Max(gather->total_cost - saved, path->total_cost + parallel_setup_cost);
+	if (gpusort_force)
+		gather->startup_cost = gather->total_cost = 0;
 	return gather;
 }
 
@@ -314,7 +320,8 @@ add_ranges(UpperNodes *nodes, Path *partial)
 	const double share = 1 / gs_plan_cost_participants(partial->parallel_workers);
 
 	if (path == NULL || nodes->ngrouped == 0 || !path->parallel_safe ||
-		count_groups(nodes, partial->pathtarget, partial->rows * nparticipants) < nparticipants)
+		(!gpusort_force && count_groups(nodes, partial->pathtarget,
+										partial->rows * nparticipants) < nparticipants))
 		return;
 	gs_node_set_grouped_columns(ranges->custom_private, nodes->ngrouped);
 	add_partial_path(nodes->rel, path);

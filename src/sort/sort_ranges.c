@@ -98,7 +98,7 @@ gs_sort_ranges_share(GsSortState *state)
 	{
 		if (!gs_share_ranges_exchange(participants->ranges, ParallelWorkerNumber + 1, store))
 			gs_store_report_failure(store);
-		participants->in_ranges = take_range(state);
+		participants->in_ranges = store->nread > 0 && take_range(state);
 	}
 	if (!participants->in_ranges)
 		gs_store_begin_output(store, 0);
