@@ -224,9 +224,9 @@ explain_verification(const GsStore *store, ExplainState *es)
 static bool
 was_verified(const GsStore *store)
 {
-	if (store->phase == GS_SORT_FALLBACK)
+	if (store->phase == GS_STORE_FALLBACK)
 		return store->order.verification.ncomparisons > 0;
-	return store->phase != GS_SORT_FEW && gs_key_encoder_facts(store->order.key)->mismatch != NULL;
+	return store->phase != GS_STORE_FEW && gs_key_encoder_facts(store->order.key)->mismatch != NULL;
 }
 
 /* By how many columns rows were sorted, if not by all, and how many tied rows were compared. */
@@ -311,13 +311,14 @@ explain_details(const GsSortState *state, const char *engine_name, ExplainState 
 {
 	const GsStore *store = &state->store;
 	const GsEngineStats *engine =
-		store->phase == GS_SORT_ENGINE ? gs_engine_stats(store->engine) : NULL;
-	const GsRunSetStats *runs = store->phase == GS_SORT_RUNS ? gs_run_set_stats(store->runs) : NULL;
+		store->phase == GS_STORE_ENGINE ? gs_engine_stats(store->engine) : NULL;
+	const GsRunSetStats *runs =
+		store->phase == GS_STORE_RUNS ? gs_run_set_stats(store->runs) : NULL;
 	const char *device = engine != NULL ? engine->device : runs != NULL ? runs->device : NULL;
 
 	if (device != NULL)
 		ExplainPropertyText("Device", device, es);
-	else if (store->phase != GS_SORT_FEW)
+	else if (store->phase != GS_STORE_FEW)
 		explain_reason(gs_sort_engine_reason(state), engine_name, es);
 	explain_device_numbers(engine != NULL ? engine->devices : runs != NULL ? runs->devices : 0, es);
 	if (engine != NULL)
@@ -327,7 +328,7 @@ explain_details(const GsSortState *state, const char *engine_name, ExplainState 
 	if (engine != NULL ? !store->order.presorted :
 		runs != NULL && gs_run_set_has_keys(store->runs))
 		explain_ties(state, engine != NULL ? engine->compared_rows : 0, es);
-	if (store->phase != GS_SORT_FALLBACK)
+	if (store->phase != GS_STORE_FALLBACK)
 		ExplainPropertyInteger("Sorted Rows", NULL, store->nrows, es);
 	if ((engine != NULL || runs != NULL) && gs_key_encoder_dictionary_values(store->order.key) > 0)
 		ExplainPropertyInteger("Dictionary Entries", NULL,
@@ -451,7 +452,7 @@ gs_node_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 		return;
 	if (state->spec.groups != NULL)
 		explain_batches(state->spec.groups, es);
-	else if (state->store.phase != GS_SORT_IDLE)
+	else if (state->store.phase != GS_STORE_IDLE)
 	{
 		gs_sort_summarize(state, &summary);
 		explain_summary(&summary, es);

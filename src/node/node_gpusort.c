@@ -148,7 +148,7 @@ spec_of_plan(CustomScanState *node, PlanState *child, int eflags)
 		.child = child,
 		.repeatable = list_nth_int(flags, FLAG_REPEATABLE) != 0 && npresorted == 0 &&
 			!is_shared(child, NULL),
-		.limit = gs_sort_limit_init(scan->custom_exprs, ps),
+		.limit = gs_read_limit_init(scan->custom_exprs, ps),
 		.econtext = ps->ps_ExprContext,
 		.verify_output = node->methods->ExecCustomScan == sort_exec_verified,
 		.slot = ps->ps_ResultTupleSlot,
@@ -209,7 +209,7 @@ count_batch(const GsSortState *state)
 
 	gs_sort_summarize(state, &summary);
 	gs_sort_groups_add_summary(state->spec.groups, &summary);
-	if (state->store.phase != GS_SORT_FEW)
+	if (state->store.phase != GS_STORE_FEW)
 		state->spec.groups->may_be_in_order = state->store.order.presorted;
 }
 
@@ -239,7 +239,7 @@ sort_with_input(CustomScanState *node)
 {
 	GsSortState *state = gs_node_sort(node);
 
-	if (unlikely(state->store.phase == GS_SORT_IDLE))
+	if (unlikely(state->store.phase == GS_STORE_IDLE))
 	{
 		gs_sort_read_input(state);
 		if (state->spec.groups != NULL)
@@ -305,7 +305,7 @@ sort_rescan(CustomScanState *node)
 	GsSortState *state = gs_node_sort(node);
 	PlanState  *child = outerPlanState(node);
 
-	if (state->store.phase == GS_SORT_IDLE)
+	if (state->store.phase == GS_STORE_IDLE)
 		return;
 	if (child->chgParam == NULL && gs_sort_can_rewind(state))
 	{

@@ -46,7 +46,7 @@
 #include "store/store_fetch.h"
 
 /* Not for callers: writes the rows that a device has sorted, and left tied, as a run, in order. */
-extern GsStatus gs_sort_ties_write(void *sort);
+extern GsStatus gs_sort_device_ties_write(void *sort);
 
 /*
  * Makes a sort, IDLE, in zeroed memory.  The spec is copied; what it points to must live as long.
@@ -55,7 +55,7 @@ static inline void
 gs_sort_init(GsSortState *state, const GsSortSpec *spec)
 {
 	state->spec = *spec;
-	state->spec.write_tied = gs_sort_ties_write;
+	state->spec.write_tied = gs_sort_device_ties_write;
 }
 
 /* Back to IDLE: frees what a sort holds, after which it can begin again.  Legal at any time. */

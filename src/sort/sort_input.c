@@ -23,7 +23,7 @@
 #include "sort/sort.h"
 #include "sort/sort_parallel.h"
 #include "sort/sort_stats.h"
-#include "store/store_device.h"
+#include "store/store_device_choice.h"
 #include "store/store_fallback.h"
 #include "store/store_fetch.h"
 #include "store/store_runs.h"
@@ -198,7 +198,7 @@ add_row(GsSortState *state, TupleTableSlot *slot)
 {
 	GsStore    *store = &state->store;
 
-	if (store->phase == GS_SORT_ENGINE)
+	if (store->phase == GS_STORE_ENGINE)
 	{
 		const char *why_not = store->order.keys_only ?
 			store_value(state, slot) : store_row(state, slot);
@@ -285,7 +285,7 @@ begin_sort(GsSortState *state, int memory_kb)
 	state->input = (GsSortInput) {.tied_check = GS_TIED_FIRST_CHECK};
 	state->output = (GsSortOutput) {0};
 	gs_sort_parallel_join(state);
-	gs_topn_begin(&state->store.top, gs_sort_limit_compute(spec->limit, spec->econtext));
+	gs_topn_begin(&state->store.top, gs_read_limit_compute(spec->limit, spec->econtext));
 	if (spec->verify_output)
 		begin_verification(state);
 }
@@ -318,10 +318,10 @@ begin_keys(GsSortState *state)
 
 	gs_store_use_keys(store, gs_key_encoder_create(spec->columns, spec->ncolumns, spec->desc,
 												   nkeyed_columns(state), full_keys));
-	while (store->phase == GS_SORT_FEW && gs_sort_few_want_other_keys(state))
+	while (store->phase == GS_STORE_FEW && gs_sort_few_want_other_keys(state))
 		gs_store_use_keys(store, gs_key_encoder_create_next(spec->columns, spec->ncolumns,
 														spec->desc, store->order.key));
-	if (store->phase == GS_SORT_FEW)
+	if (store->phase == GS_STORE_FEW)
 		state->input.tied_check *= GS_TIED_CHECK_FACTOR;
 	/* nor for a batch: see gs_sort_wants_other_keys() */
 	if (serial && spec->groups == NULL && !spec->merged_elsewhere)
@@ -340,7 +340,8 @@ open_engine(GsSortState *state)
 		GsEngineRequest request = gs_store_make_request(store);
 
 		request.find_equal = request.compare != NULL;
-		request.compare = NULL; /* the consumer orders ties as it returns rows (sort_ties.c) */
+		/* the consumer orders ties as it returns rows (sort_device_ties.c) */
+		request.compare = NULL;
 		gs_store_set_engine(store, gs_sort_parallel_open(state, &request));
 	}
 	if (store->engine == NULL)
@@ -448,7 +449,7 @@ can_store_page(const GsSortState *state, const GsSeqScan *scan)
 {
 	const GsStore *store = &state->store;
 
-	return gs_seqscan_can_skip(scan) && store->phase == GS_SORT_ENGINE &&
+	return gs_seqscan_can_skip(scan) && store->phase == GS_STORE_ENGINE &&
 		store->batch != NULL &&
 		store->order.direct_key && !store->order.presorted && !store->order.keys_only &&
 		!store->top.has_cutoff;
@@ -607,7 +608,7 @@ sort_rows(GsSortState *state)
 	{
 		if (!gs_sort_take_back(state, add_again))
 			return false;
-		if (state->store.phase == GS_SORT_FALLBACK)
+		if (state->store.phase == GS_STORE_FALLBACK)
 			return true;
 		status = sort_or_merge(state);
 	}
@@ -634,9 +635,9 @@ perform(GsSortState *state)
 		if (!gs_sort_reload(state, add_again))
 			return false;
 	}
-	if (store->phase == GS_SORT_ENGINE && !sort_rows(state))
+	if (store->phase == GS_STORE_ENGINE && !sort_rows(state))
 		return false;
-	if (store->phase == GS_SORT_FALLBACK)
+	if (store->phase == GS_STORE_FALLBACK)
 		tuplesort_performsort(store->fallback);
 	return true;
 }

@@ -27,7 +27,7 @@
 #include "share/share_rows.h"
 #include "share/share_state.h"
 #include "sort/sort_parallel.h"
-#include "store/store_device.h"
+#include "store/store_device_choice.h"
 #include "store/store_fetch.h"
 #include "store/store_runs.h"
 #include "store/store_space.h"
@@ -116,7 +116,7 @@ static void
 abandon_streams(GsSortState *state)
 {
 	if (state->participants.streams != NULL && !IsParallelWorker())
-		gs_sort_streams_abandon(state->participants.streams);
+		gs_share_streams_abandon(state->participants.streams);
 }
 
 /* The Gather Merge is about to run again.  Not called any more after that. */
@@ -142,7 +142,7 @@ expect_rescan(GsSortState *state)
 
 /* ----------------------------------------------------------- shared memory */
 
-/* GsShared, then GsSortStreams if the participants may share. */
+/* GsShared, then GsShareStreams if the participants may share. */
 static Size
 offset_of_streams(int nparticipants)
 {
@@ -156,7 +156,7 @@ set_shared(GsSortState *state, void *memory, int nparticipants, bool has_streams
 
 	gs_sort_parallel_set_shared(state, memory);
 	participants->streams = !has_streams ? NULL :
-		(GsSortStreams *) ((char *) memory + offset_of_streams(nparticipants));
+		(GsShareStreams *) ((char *) memory + offset_of_streams(nparticipants));
 	participants->memory = dsa;
 }
 
@@ -164,7 +164,7 @@ Size
 gs_sort_parallel_bytes(const GsSortState *state, int nparticipants)
 {
 	return add_size(offset_of_streams(nparticipants),
-					state->spec.may_share ? gs_sort_streams_bytes(nparticipants) : 0);
+					state->spec.may_share ? gs_share_streams_bytes(nparticipants) : 0);
 }
 
 void
@@ -176,7 +176,7 @@ gs_sort_parallel_create(GsSortState *state, void *memory, int nparticipants, boo
 			   dsa);
 	gs_shared_init(memory, nparticipants);
 	if (state->participants.streams != NULL)
-		gs_sort_streams_init(state->participants.streams, nparticipants);
+		gs_share_streams_init(state->participants.streams, nparticipants);
 	expect_rescan(state);
 	reset_shared(state);
 }
@@ -185,7 +185,7 @@ void
 gs_sort_parallel_recreate(GsSortState *state)
 {
 	if (state->participants.streams != NULL)
-		gs_sort_streams_reset(state->participants.streams);
+		gs_share_streams_reset(state->participants.streams);
 	expect_rescan(state);
 	reset_shared(state);
 }
@@ -492,7 +492,7 @@ gs_sort_parallel_open_reader(GsSortState *state)
 	GsEngineRequest request;
 	const char *why_not;
 
-	if (shared_job->token == 0 || state->store.nread > 0 || state->store.phase != GS_SORT_ENGINE)
+	if (shared_job->token == 0 || state->store.nread > 0 || state->store.phase != GS_STORE_ENGINE)
 		return false;
 	request = gs_store_make_request(&state->store);
 	participants->reader = gs_device_read_shared(&request, state->store.context, shared_job->device,
@@ -533,7 +533,7 @@ offer_rows(GsSortState *state)
 	GsStore    *store = &state->store;
 
 	participants->sends =
-		gs_sort_streams_offer(participants->streams, participant_number(), store);
+		gs_share_streams_offer(participants->streams, participant_number(), store);
 	if (participants->sends)
 	{
 		participants->nsent = store->nread;
@@ -553,12 +553,12 @@ gs_sort_parallel_gather(GsSortState *state)
 		wait_for_producers(participants);
 	if (role == GS_ROLE_PRODUCER)
 		offer_rows(state);
-	if (role == GS_ROLE_CONSUMER && gs_sort_streams_any(participants->streams))
+	if (role == GS_ROLE_CONSUMER && gs_share_streams_any(participants->streams))
 	{
-		if (!gs_sort_streams_merge(participants->streams, &state->store, participants->memory))
+		if (!gs_share_streams_merge(participants->streams, &state->store, participants->memory))
 			gs_store_report_failure(&state->store);
 	}
-	else if (role != GS_ROLE_SERIAL && !participants->sends && state->store.phase == GS_SORT_RUNS)
+	else if (role != GS_ROLE_SERIAL && !participants->sends && state->store.phase == GS_STORE_RUNS)
 		gs_store_begin_merge(&state->store);
 	if (role == GS_ROLE_PRODUCER)
 		gs_shared_leave(participants->shared, participant_number(), NULL);
@@ -570,8 +570,8 @@ gs_sort_parallel_end(GsSortState *state)
 	GsSortParticipants *participants = &state->participants;
 
 	if (participants->sends)
-		gs_sort_streams_send(participants->streams, participant_number(), &state->store,
-							 participants->memory);
+		gs_share_streams_send(participants->streams, participant_number(), &state->store,
+							  participants->memory);
 	participants->sends = false;
 	abandon_streams(state);
 	/*

@@ -25,7 +25,7 @@ typedef struct GsSortState GsSortState;
 typedef struct GsSortParticipants
 {
 	GsShared   *shared;			/* NULL: there are none */
-	GsSortStreams *streams;		/* of a node; NULL: its participants send each other no rows */
+	GsShareStreams *streams;	/* of a node; NULL: its participants send each other no rows */
 	dsa_area   *memory;			/* of the query, for them: it lives as long as its workers and the
 								 * Gather Merge do */
 	ExprContext *gather_context;	/* of the Gather Merge above; NULL: none, or in a worker */
@@ -51,7 +51,7 @@ typedef struct GsSortInput
 	bool		restarted;		/* a device failed, and the child ran twice */
 } GsSortInput;
 
-/* How the ties that a device leaves are ordered (sort_ties.c). */
+/* How the ties that a device leaves are ordered (sort_device_ties.c). */
 typedef struct GsSortTies GsSortTies;
 
 /* Rows are returned (sort_output.c). */
@@ -128,16 +128,16 @@ extern bool gs_sort_reload(GsSortState *state, GsAddRow add);
  */
 extern bool gs_sort_take_back(GsSortState *state, GsAddRow add);
 
-/* ----------------------------------------------------------- sort_ties.c */
+/* ---------------------------------------------------- sort_device_ties.c */
 
 /*
  * Orders rows that a device leaves tied, if the last columns are only compared or have no full key.
  * The next row that the engine has sorted, in the sort's slot; forward only.  There must be one.
  * Valid until the next call.  NULL: the engine failed.  Comparators may raise errors.
  */
-extern TupleTableSlot *gs_sort_ties_next(GsSortState *state);
+extern TupleTableSlot *gs_sort_device_ties_next(GsSortState *state);
 
 /* No more rows are returned. */
-extern void gs_sort_ties_end(GsSortState *state);
+extern void gs_sort_device_ties_end(GsSortState *state);
 
 #endif							/* GPUSORT_SORT_STATE_H */

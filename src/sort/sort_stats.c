@@ -60,12 +60,12 @@ gs_sort_sorter(const GsSortState *state)
 {
 	const GsStore *store = &state->store;
 
-	if (store->phase == GS_SORT_FALLBACK)
+	if (store->phase == GS_STORE_FALLBACK)
 		return GS_SORTER_POSTGRES;
 	if (gs_store_is_on_device(store) || state->participants.nsent > 0 ||
 		(store->runs != NULL && gs_run_set_stats(store->runs)->device != NULL))
 		return GS_SORTER_DEVICE;
-	return store->phase == GS_SORT_ENGINE || store->phase == GS_SORT_RUNS ?
+	return store->phase == GS_STORE_ENGINE || store->phase == GS_STORE_RUNS ?
 		GS_SORTER_CPU : GS_SORTER_NONE;
 }
 
@@ -140,7 +140,7 @@ gs_sort_stats_sorted(GsSortState *state)
 	gs_stats_add(GS_STAT_ROWS, state->store.nread);
 	gs_stats_add(GS_STAT_INPUT_US, stats->us[GS_STEP_INPUT]);
 	gs_stats_add(GS_STAT_SORT_US, stats->us[GS_STEP_SORT]);
-	if (state->store.phase == GS_SORT_FALLBACK)
+	if (state->store.phase == GS_STORE_FALLBACK)
 		count_fallback(state);
 }
 
@@ -182,7 +182,7 @@ method_name(GsMethod method)
 const char *
 gs_sort_engine_reason(const GsSortState *state)
 {
-	if (state->store.phase == GS_SORT_FALLBACK)
+	if (state->store.phase == GS_STORE_FALLBACK)
 		return state->store.fallback_reason;
 	return gpusort_engine == GS_ENGINE_CUDA || state->input.restarted ? state->store.device_reason :
 		NULL;
@@ -201,15 +201,15 @@ gs_sort_summarize(const GsSortState *state, GsSortSummary *summary)
 	summary->any = true;
 	summary->nrows = store->nrows;
 	summary->nsent = state->participants.nsent;
-	if (store->phase == GS_SORT_FEW)
+	if (store->phase == GS_STORE_FEW)
 	{
 		method = "insertion sort";
 		engine = "none";
 		summary->kilobytes = (gs_few_bytes(store->few) + 1023) / 1024;
 	}
 	/* with runs if the rows of the engine are merged with those of other processes */
-	else if (store->phase == GS_SORT_ENGINE ||
-			 (store->phase == GS_SORT_RUNS && store->engine != NULL))
+	else if (store->phase == GS_STORE_ENGINE ||
+			 (store->phase == GS_STORE_RUNS && store->engine != NULL))
 	{
 		const GsEngineStats *stats = gs_engine_stats(store->engine);
 
@@ -219,7 +219,7 @@ gs_sort_summarize(const GsSortState *state, GsSortSummary *summary)
 		summary->devices = stats->devices;
 		summary->kilobytes = (stats->peak_bytes + 1023) / 1024;
 	}
-	else if (store->phase == GS_SORT_RUNS)
+	else if (store->phase == GS_STORE_RUNS)
 	{
 		const GsRunSetStats *stats = gs_run_set_stats(store->runs);
 
@@ -270,7 +270,8 @@ gs_sort_is_slow(const GsSortState *state)
 
 	if (gpusort_log_min_duration < 0)
 		return false;
-	if (groups != NULL ? !groups->at_end : state->store.phase == GS_SORT_FEW || has_sent_all(state))
+	if (groups != NULL ? !groups->at_end :
+		state->store.phase == GS_STORE_FEW || has_sent_all(state))
 		return false;
 	return duration_us(state) >= (uint64) gpusort_log_min_duration * 1000;
 }
@@ -281,7 +282,7 @@ why_no_device(const GsSortState *state)
 {
 	if (state->stats.activity.sorter == GS_SORTER_DEVICE)
 		return NULL;
-	return state->store.phase == GS_SORT_FALLBACK ? state->store.fallback_reason :
+	return state->store.phase == GS_STORE_FALLBACK ? state->store.fallback_reason :
 		state->store.device_reason;
 }
 

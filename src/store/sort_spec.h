@@ -23,7 +23,7 @@
 #define GS_UNBOUNDED	PG_INT64_MAX
 
 typedef struct GsSortGroups GsSortGroups;
-typedef struct GsSortLimit GsSortLimit;
+typedef struct GsReadLimit GsReadLimit;
 
 typedef struct GsSortSpec
 {
@@ -46,7 +46,7 @@ typedef struct GsSortSpec
 								 * their order, so a stable sort ignores them */
 
 	/* how they are returned */
-	GsSortLimit *limit;			/* only the first rows; NULL: all */
+	GsReadLimit *limit;			/* only the first rows; NULL: all */
 	ExprContext *econtext;		/* of the limit */
 	GsStatus	(*write_tied) (void *sort);	/* set by gs_sort_init(): writes rows that a device
 											 * leaves tied as a run, in order */

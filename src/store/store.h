@@ -39,15 +39,15 @@
 /* Where the rows are: see above. */
 typedef enum GsStorePhase
 {
-	GS_SORT_IDLE,				/* nowhere: none was read yet */
-	GS_SORT_FEW,				/* in few */
-	GS_SORT_ENGINE,				/* in engine, earlier ones in runs */
-	GS_SORT_RUNS,				/* in runs, being merged */
-	GS_SORT_FALLBACK			/* in fallback */
+	GS_STORE_IDLE,				/* nowhere: none was read yet */
+	GS_STORE_FEW,				/* in few */
+	GS_STORE_ENGINE,			/* in engine, earlier ones in runs */
+	GS_STORE_RUNS,				/* in runs, being merged */
+	GS_STORE_FALLBACK			/* in fallback */
 } GsStorePhase;
 
 /* Rows fetched from an engine at a time. */
-#define GS_SORT_WINDOW	8
+#define GS_STORE_WINDOW	8
 
 /* What participants of a parallel plan do with the rows of a full store. */
 typedef struct GsStorePolicy
@@ -105,7 +105,7 @@ typedef struct GsStore
 	bool		partial;		/* a range of the rows, which the caller verifies */
 	int64		window_start;	/* position of window[0] */
 	int			window_rows;	/* 0: the window is empty */
-	const void *window[GS_SORT_WINDOW];
+	const void *window[GS_STORE_WINDOW];
 } GsStore;
 
 /*
@@ -182,7 +182,7 @@ gs_store_count_ordered(GsStore *store, uint64 nrows)
 static inline bool
 gs_store_is_on_device(const GsStore *store)
 {
-	return store->phase == GS_SORT_ENGINE && store->engine->on_device;
+	return store->phase == GS_STORE_ENGINE && store->engine->on_device;
 }
 
 /* ------------------------------------------------------- before rows are read */
@@ -201,7 +201,7 @@ extern bool gs_store_device_is_likely(const GsStore *store);
 
 /*
  * May a device sort by the columns before the first one that is compared?  Then rows that are equal
- * in these columns are ordered as they are returned (sort/sort_ties.c).
+ * in these columns are ordered as they are returned (sort/sort_device_ties.c).
  */
 extern bool gs_store_may_order_ties(const GsStore *store);
 

@@ -14,7 +14,7 @@
 #include "postgres.h"
 
 #include "pg_compat.h"
-#include "store/store_device.h"
+#include "store/store_device_choice.h"
 #include "store/store_fallback.h"
 #include "store/store_fetch.h"
 #include "store/store_space.h"
@@ -96,7 +96,7 @@ gs_store_begin_fallback(GsStore *store, int memory_kb, GsStatus status, const ch
 	if (bounded)
 		tuplesort_set_bound(store->fallback, store->top.bound);
 	MemoryContextSwitchTo(old);
-	store->phase = GS_SORT_FALLBACK;
+	store->phase = GS_STORE_FALLBACK;
 	gs_stats_add(status == GS_STATUS_OK ? GS_STAT_FALLBACKS_KEY :
 				 status == GS_STATUS_DISPROVED ? GS_STAT_FALLBACKS_ORDER : GS_STAT_FALLBACKS_MEMORY,
 					 1);
@@ -109,13 +109,13 @@ gs_store_begin_fallback(GsStore *store, int memory_kb, GsStatus status, const ch
 static GsStatus
 drain_sorted(GsEngine *engine, GsTakeRow take, void *arg, bool *taken)
 {
-	const void *rows[GS_SORT_WINDOW];
+	const void *rows[GS_STORE_WINDOW];
 	uint64		position = 0;
 	size_t		nrows;
 	GsStatus	status = GS_STATUS_OK;
 
 	while (*taken &&
-		   (status = gs_engine_fetch(engine, position, GS_SORT_WINDOW, rows,
+		   (status = gs_engine_fetch(engine, position, GS_STORE_WINDOW, rows,
 									 &nrows)) == GS_STATUS_OK && nrows > 0)
 	{
 		CHECK_FOR_INTERRUPTS();

@@ -12,7 +12,7 @@
  */
 #include "postgres.h"
 
-#include "store/store_device.h"
+#include "store/store_device_choice.h"
 #include "store/store_fallback.h"
 #include "store/store_fetch.h"
 #include "store/store_runs.h"
@@ -37,7 +37,7 @@ close_engine(GsStore *store)
 	if (store->engine != NULL)
 		gs_device_close(store->engine);
 	store->engine = NULL;
-	store->phase = GS_SORT_RUNS;
+	store->phase = GS_STORE_RUNS;
 }
 
 GsStatus
@@ -112,12 +112,12 @@ write_fallback(GsStore *store)
 bool
 gs_store_make_runs(GsStore *store)
 {
-	if (store->phase == GS_SORT_RUNS)
+	if (store->phase == GS_STORE_RUNS)
 		return true;
 	if (store->nread == 0)
 		gs_order_end_presorted(&store->order); /* no row lacks a key */
 	gs_store_begin_runs(store);
-	if (store->phase == GS_SORT_FALLBACK)
+	if (store->phase == GS_STORE_FALLBACK)
 		write_fallback(store);
 	else if (gs_store_write_sorted(store) != GS_STATUS_OK)
 		return false;
@@ -132,7 +132,7 @@ gs_store_make_run_of_engine(GsStore *store)
 		gs_order_end_presorted(&store->order); /* no row lacks a key */
 	gs_store_begin_runs(store);
 	gs_run_set_add_engine(store->runs, store->engine);
-	store->phase = GS_SORT_RUNS;
+	store->phase = GS_STORE_RUNS;
 }
 
 void

@@ -165,7 +165,7 @@ check_interrupts(void *arg)
 }
 
 void
-gs_sort_runtime_init(GsRuntime *runtime, MemoryContext context)
+gs_store_runtime_init(GsRuntime *runtime, MemoryContext context)
 {
 	runtime->arg = context;
 	runtime->allocate = allocate;

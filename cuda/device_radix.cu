@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * kernel_radix.cu
+ * device_radix.cu
  *	  The radix sort of gpusortd: 64-bit keys, alone or with 32-bit values.
  *
  * Depending on the number of keys, a sort is one block and one launch (kernel_radix_block.cuh),

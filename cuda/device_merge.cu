@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * kernel_merge.cu
+ * device_merge.cu
  *	  The merge sort of gpusortd: 64-bit keys, alone or with 32-bit values and
  *	  the tails of strings.
  *

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * sort_ties.c
+ * sort_device_ties.c
  *	  Orders the rows that a device leaves tied, as they are returned or written to a run.
  *
  * A device sorts by keys, and calls no comparison function.  If the key ends before the last
@@ -267,7 +267,7 @@ read_group(GsSortState *state, MinimalTuple row)
 }
 
 TupleTableSlot *
-gs_sort_ties_next(GsSortState *state)
+gs_sort_device_ties_next(GsSortState *state)
 {
 	GsSortTies *ties;
 	MinimalTuple row;
@@ -286,7 +286,7 @@ gs_sort_ties_next(GsSortState *state)
 }
 
 void
-gs_sort_ties_end(GsSortState *state)
+gs_sort_device_ties_end(GsSortState *state)
 {
 	GsSortTies *ties = state->output.ties;
 
@@ -298,7 +298,7 @@ gs_sort_ties_end(GsSortState *state)
 }
 
 GsStatus
-gs_sort_ties_write(void *sort)
+gs_sort_device_ties_write(void *sort)
 {
 	GsSortState *state = sort;
 	GsStore    *store = &state->store;
@@ -311,14 +311,14 @@ gs_sort_ties_write(void *sort)
 	gs_run_set_begin_run(store->runs, store->engine);
 	for (uint64 i = 0; i < store->nrows && status == GS_STATUS_OK; i++)
 	{
-		const TupleTableSlot *slot = gs_sort_ties_next(state);
+		const TupleTableSlot *slot = gs_sort_device_ties_next(state);
 
 		if (slot != NULL)
 			gs_run_set_write_tuple(store->runs, ((const MinimalTupleTableSlot *) slot)->mintuple);
 		else
 			status = GS_STATUS_FAILED;
 	}
-	gs_sort_ties_end(state);
+	gs_sort_device_ties_end(state);
 	gs_store_begin_output(store, 0);
 	return status;
 }

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * store_device.c
+ * store_device_choice.c
  *	  When a sort uses a device, and how its rows get there.
  *
  * A serial sort starts in the CPU engine (src/sort/README.md).  When it moves, its rows are copied
@@ -18,7 +18,7 @@
 #include "client/gpu_client.h"
 #include "guc.h"
 #include "stats/stats.h"
-#include "store/store_device.h"
+#include "store/store_device_choice.h"
 
 #include "miscadmin.h"
 
