@@ -22,6 +22,7 @@
 #include "index/index_sort.h"
 #include "read/read_seqscan.h"
 #include "sort/sort.h"
+#include "sort/sort_failure.h"
 #include "sort/sort_stats.h"
 
 #include "access/heapam.h"

@@ -17,6 +17,7 @@
 #include "index/index_row.h"
 #include "index/index_sort.h"
 #include "pg_compat.h"
+#include "sort/sort_failure.h"
 #include "sort/sort_parallel.h"
 #include "sort/sort_stats.h"
 #include "store/store_runs.h"

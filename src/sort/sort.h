@@ -71,18 +71,12 @@ extern void gs_sort_read_input(GsSortState *state);
 
 /*
  * Sorts rows that the caller has, in steps; add takes the slot's row.  False: the engine failed
- * and has lost the rows.  Call gs_sort_abandon() or gs_sort_reset().
+ * and has lost the rows.  Call gs_sort_abandon() (sort_failure.h) or gs_sort_reset().
  */
 extern void gs_sort_begin(GsSortState *state, int memory_kb);
 extern void gs_sort_disable_device(GsSortState *state);
 extern bool gs_sort_add(GsSortState *state, TupleTableSlot *slot);
 extern bool gs_sort_perform(GsSortState *state);
-
-/*
- * After a failure, where the caller has to read its rows to the end: leaves a job that is shared,
- * and logs the failure.  The caller must not add more rows.
- */
-extern void gs_sort_abandon(GsSortState *state);
 
 /* ------------------------------------------------------------------ rows out */
 

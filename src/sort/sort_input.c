@@ -21,6 +21,7 @@
 #include "read/read_seqscan.h"
 #include "read/read_tied.h"
 #include "sort/sort.h"
+#include "sort/sort_failure.h"
 #include "sort/sort_parallel.h"
 #include "sort/sort_stats.h"
 #include "store/store_device_choice.h"
@@ -32,7 +33,6 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
-#include "utils/memutils.h"
 
 /*
  * Whether other keys suit the rows better is asked each time as many more were read: it takes as
@@ -180,13 +180,6 @@ fall_back(GsSortState *state, const char *reason)
 		gs_store_fall_back(&state->store, status, reason);
 }
 
-/* Did a call return GS_STATUS_FAILED? */
-static inline bool
-has_failed(const GsEngine *engine)
-{
-	return engine->stats.detail != NULL;
-}
-
 static bool add_again(GsSortState *state, TupleTableSlot *slot);
 
 /*
@@ -205,7 +198,7 @@ add_row(GsSortState *state, TupleTableSlot *slot)
 
 		if (why_not == NULL)
 			return true;
-		if (has_failed(store->engine))
+		if (gs_sort_has_failed(state))
 			return false;
 		if (gs_key_encoder_facts(store->order.key)->dictionary_overflowed)
 			return gs_sort_reload(state, add_again) && add_again(state, slot);
@@ -690,26 +683,6 @@ read_and_sort(GsSortState *state, bool begin_with_few)
 	return gs_sort_perform(state);
 }
 
-/*
- * The engine failed.  Rows that were sent to a device are lost, but none has been returned, so the
- * child can run again and the CPU engine sort.  Returns why the device failed, in
- * spec.parent_context.  Raises the engine's ERROR if a second run of the child could be noticed.
- */
-static const char *
-restart(GsSortState *state)
-{
-	const char *reason;
-
-	gs_sort_parallel_wait_for_error(state);
-	if (!state->spec.repeatable)
-		gs_store_report_failure(&state->store);
-	gs_store_log_failure(&state->store);
-	reason = MemoryContextStrdup(state->spec.parent_context, state->store.engine->stats.detail);
-	gs_sort_clear(state);
-	ExecReScan(state->spec.child);
-	return reason;
-}
-
 void
 gs_sort_read_input(GsSortState *state)
 {
@@ -723,21 +696,13 @@ gs_sort_read_input(GsSortState *state)
 	begin_with_few = may_be_few(state);
 	while (!read_and_sort(state, begin_with_few))
 	{
-		reason = restart(state);
+		reason = gs_sort_accept_failure(state);
+		gs_sort_clear(state);
+		ExecReScan(state->spec.child);
 		begin_sort(state, work_mem);
 		gs_store_forbid_device(&state->store, reason);
 		state->input.restarted = true;
 		begin_with_few = false;
 	}
 	estate->es_direction = direction;
-}
-
-void
-gs_sort_abandon(GsSortState *state)
-{
-	const bool	is_producer = state->participants.role == GS_ROLE_PRODUCER;
-
-	gs_sort_parallel_leave(state);
-	if (!is_producer)
-		gs_store_log_failure(&state->store); /* the consumer logs it for all producers */
 }
