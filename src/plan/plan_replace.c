@@ -8,6 +8,8 @@
  * that is then not made.  Therefore both use the settings of the first time: a hint may change
  * settings while a query is planned and restore them before its plan is rewritten.
  *
+ * Whether a GpuSort then uses the GPU is decided at execution time (store_device_choice.c).
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -21,9 +21,9 @@
  * A worker receives the rows of those that follow it, so ties are in the order of participants.
  * When all have sorted, the leader decides who sends to whom, and no one sends before.
  *
- * A query of 10 M rows of 150 bytes by a bigint, 8 workers: 0.95 s, and 1.20 s if the leader
- * receives all streams; by a text "C" 1.10 and 1.43 s (medians of 4 by turns; 16 cores of an Intel
- * Xeon, PostgreSQL 15.20, 2026-11-24).  A bigint alone takes 1.0 s either way, so the leader
+ * A query of 10 M rows of 150 bytes, 8 workers.  By a bigint: 0.95 s, and 1.20 s if the leader
+ * receives all streams.  By a text "C": 1.10 s, and 1.43 s (medians of 4 by turns; 16 cores of an
+ * Intel Xeon, PostgreSQL 15.20, 2026-11-24).  A bigint alone takes 1.0 s either way, so the leader
  * receives rows that are only keys.
  *
  * In an index build, a participant leaves the rows as runs in files that all processes can open, as
@@ -193,7 +193,7 @@ has_processors(int n)
 
 /*
  * Workers merge only rows, by keys that all have or by none, and only if each has a processor: with
- * two for nine participants, the query takes an eighth more processor time.  sort: the leader's.
+ * two for nine participants, the query takes an eighth more processor time.  store: the leader's.
  */
 static void
 choose_receivers(GsShareStreams *streams, const GsStore *store)

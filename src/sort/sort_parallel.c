@@ -71,9 +71,7 @@ gs_sort_parallel_pays(const GsSortColumn *columns, int ncolumns, int nparticipan
 		!gs_key_columns_traits(columns, ncolumns).leave_ties && gs_device_is_likely(nrows);
 }
 
-/*
- * Are streams worth it, which the leader merges?  Not for few rows.
- */
+/* Should workers send sorted rows to the leader by streams?  Not if there are few. */
 static bool
 wants_streams(const GsSortState *state)
 {

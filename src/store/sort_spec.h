@@ -51,7 +51,7 @@ typedef struct GsSortSpec
 	GsStatus	(*write_tied) (void *sort);	/* set by gs_sort_init(): writes rows that a device
 											 * leaves tied as a run, in order */
 	bool		random_access;	/* may be rewound, marked, read backward */
-	bool		verify_output;	/* gpusort.verify: see order_verify.h */
+	bool		verify_output;	/* gpusort.verify: see gs_verify_output_begin() (order.h) */
 	bool		caller_verifies;	/* approximate keys are taken for exact: the caller compares
 									 * the rows that are returned, and sorts again if their
 									 * order is wrong */

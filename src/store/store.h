@@ -124,7 +124,10 @@ extern void gs_store_set_policy(GsStore *store, const GsStorePolicy *policy);
 /* No row moves to a device from now on.  The reason is for EXPLAIN; NULL: as it was. */
 extern void gs_store_forbid_device(GsStore *store, const char *reason);
 
-/* The first rows are kept without an engine: put_few() is called for each as long as it is true. */
+/*
+ * The first rows are kept without an engine: gs_store_put_few() is called for each as long as it
+ * is true.
+ */
 extern void gs_store_begin_few(GsStore *store);
 
 static inline bool

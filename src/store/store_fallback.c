@@ -7,7 +7,8 @@
  * memory holds may be returned twice.  The rows so far move to the tuplesort, while the engine
  * frees its memory batch by batch; the child's following rows are added to the tuplesort
  * (sort_input.c).  No row was returned yet, so the result is the same.  The limits (work_mem,
- * temp_file_limit) are PostgreSQL's.
+ * temp_file_limit) are PostgreSQL's.  If a device fails, nothing is left to move: then the child is
+ * read again (sort_failure.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -193,10 +194,10 @@ move_runs(GsStore *store)
 /*
  * The tuplesort gets all of the memory, because the engine frees its own as the tuplesort fills;
  * runs need some of it to be read.  With three quarters, a tuplesort of more rows than that merges
- * more runs, some of them once more: 1.10 of PostgreSQL's processor time with work_mem = 256kB or
- * 1MB, instead of 0.95 to 0.97 (200,000 rows of 120 bytes by an int; Intel Xeon, PostgreSQL 15.20,
- * 2026-11-27).  The peak is 1.00 to 1.20 times work_mem, instead of 0.88 to 1.10, since an engine
- * takes less for most rows than a tuplesort.
+ * more runs, some of them once more.  Processor time, relative to PostgreSQL's: three quarters
+ * 1.10, all 0.95 to 0.97 (200,000 rows of 120 bytes by an int, work_mem = 256kB or 1MB; Intel Xeon,
+ * PostgreSQL 15.20, 2026-11-27).  Peak, relative to work_mem: three quarters 0.88 to 1.10, all 1.00
+ * to 1.20, since an engine takes less for most rows than a tuplesort.
  *
  * An engine that has sorted frees no memory meanwhile: then the tuplesort gets what is left,
  * and at least a quarter.  If the system has no more memory, it gets little,

@@ -208,7 +208,6 @@ gs_store_may_write_run(const GsStore *store)
 		!(store->engine->on_device && gs_order_verifies_keys(&store->order));
 }
 
-/* A tuplesort returns rows without keys, so runs of its rows have none. */
 void
 gs_store_begin_runs(GsStore *store)
 {
@@ -219,6 +218,7 @@ gs_store_begin_runs(GsStore *store)
 	if (store->runs != NULL)
 		return;
 	old = MemoryContextSwitchTo(store->context);
+	/* a tuplesort returns rows without keys, so runs of its rows have none */
 	order = store->phase == GS_STORE_FALLBACK ? gs_order_compared(&store->order) :
 		gs_order_merged(&store->order);
 	store->runs = gs_run_set_create(spec->columns, spec->ncolumns, spec->desc, store->order.key,
