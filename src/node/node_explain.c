@@ -9,8 +9,8 @@
  * that of the type, DESC or USING if the operator is not the type's "<", and NULLS
  * FIRST/LAST if it is not what the direction implies.
  *
- * With ANALYZE, it shows all statistics of this process, and some of each worker
- * (sort_parallel.c).
+ * With ANALYZE, it shows all statistics of this process, and some of each worker, which
+ * sort_stats.c summarizes.
  *
  *-------------------------------------------------------------------------
  */

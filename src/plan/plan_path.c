@@ -13,6 +13,9 @@
  * A LIMIT of a query around this one is not visible here; it only makes the sort cheaper.  A sort
  * that needs disk, or whose cost would not be lower, is not added.
  *
+ * Whether a GpuSort uses the GPU is decided at execution time (store/store_device_choice.c); here
+ * it is only estimated, for the cost.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
