@@ -4,7 +4,8 @@
  *	  Rows that several processes have sorted, which are merged in others.
  *
  * Workers of a parallel plan send them in order, with their keys, through streams
- * (run/run_stream.h), unless they send them to one job of a device (sort/sort_parallel.c).  Whoever receives streams merges them with its own rows as if they were runs.
+ * (run/run_stream.h), unless they send them to one job of a device (sort/sort_parallel.c).
+ * Whoever receives streams merges them with its own rows as if they were runs.
  *
  * The leader also returns the rows, one at a time, so everybody waits for it.  If there are many
  * workers, they merge for it: each receives the streams of up to three others, and the leader one

@@ -4,8 +4,8 @@
  *	  What a sort does if a device or gpusortd fails.
  *
  * Rows that were sent to a device are lost.  As long as none has been returned, the child can run
- * again and the CPU engine sort (gs_sort_read_input() of sort_input.c).  A caller that adds the rows itself does
- * likewise.  After that, store_fetch.c raises an ERROR.
+ * again and the CPU engine sort (gs_sort_read_input() of sort_input.c).  A caller that adds the
+ * rows itself does likewise.  After that, store_fetch.c raises an ERROR.
  *
  *-------------------------------------------------------------------------
  */
