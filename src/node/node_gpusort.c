@@ -29,6 +29,7 @@
 #include "sort/sort.h"
 #include "sort/sort_parallel.h"
 #include "sort/sort_stats.h"
+#include "sort/sort_summary.h"
 
 #include "access/htup_details.h"
 #include "access/parallel.h"
