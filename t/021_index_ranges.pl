@@ -31,7 +31,7 @@ create_ranged($node);
 fill($node, 60000, 2000000000, 3);
 is_ranged($node, $_, 'of many values')
   foreach 's', 's COLLATE "en-x-icu"', 'long', 'long COLLATE "en-x-icu" DESC', '(ARRAY[k, n])', 'n, s', 's, k DESC NULLS LAST, f';
-fill($node, 120000, 2000000000, 3);
+fill($node, 150000, 2000000000, 3);
 is_ranged($node, $_, 'of many values')
   foreach 'k', 'k DESC NULLS LAST', '(k::numeric / 3)', '(f::float8)', '(s::uuid)', '(timestamp \'2000-01-01\' + k * interval \'1 second\'), id';
 is_ranged($node, 'k', 'of options', %$_)

@@ -25,7 +25,7 @@ my $jobs = service_status($node, 'jobs_done');
 # each index has pages enough for four ranges: short keys need more rows than long ones
 fill($node, 60000, 2000000000, 3);
 is_ranged($node, $_, 'of many values') foreach 's', 's COLLATE "en-x-icu"', 's, k DESC NULLS LAST, f', 'long';
-fill($node, 120000, 2000000000, 3);
+fill($node, 150000, 2000000000, 3);
 is_ranged($node, $_, 'of many values') foreach 'k', 'k DESC NULLS LAST', '(k::numeric / 3)', '(s::uuid)';
 is_ranged($node, 'k', 'of options', %$_)
   foreach { rest => 'INCLUDE (s, long)' }, { rest => 'WITH (fillfactor = 40)' }, { rest => 'WHERE n > 100' };
