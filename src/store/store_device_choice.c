@@ -8,6 +8,8 @@
  * there directly.  A job that participants of a parallel plan share is on a device from the first
  * row on.
  *
+ * store_space.c asks when a batch is full, and sort_parallel.c before the first row of a job.
+ *
  * If anything fails before all rows are copied, the sort stays in the CPU engine, and EXPLAIN shows
  * the reason.
  *

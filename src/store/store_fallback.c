@@ -6,9 +6,9 @@
  * A tuplesort is needed where gpusort cannot continue: a value has no code, or more rows than
  * memory holds may be returned twice.  The rows so far move to the tuplesort, while the engine
  * frees its memory batch by batch; the child's following rows are added to the tuplesort
- * (sort_input.c).  No row was returned yet, so the result is the same.  The limits (work_mem,
+ * (sort/sort_input.c).  No row was returned yet, so the result is the same.  The limits (work_mem,
  * temp_file_limit) are PostgreSQL's.  If a device fails, nothing is left to move: then the child is
- * read again (sort_failure.c).
+ * read again (sort/sort_failure.c).
  *
  *-------------------------------------------------------------------------
  */
