@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * run_merge.c
- *	  Merges sorted runs of rows by their key records: see run_merge.h.
+ *	  Merges sorted runs of rows by their key records.  run/run_set.c drives it.
  *
  * A run at its end is represented by a row that sorts after all others: all bits of
  * its word are set, and its number is above those of all other runs.

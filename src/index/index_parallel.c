@@ -5,7 +5,7 @@
  *
  * The leader and its workers read pages of one parallel scan, and each sorts the entries that it
  * has read: all in one job of a device, where the leader is the consumer (sort_parallel.c), or
- * each in sorted runs for all to read (share_rows.c).  Then each participant writes the leaf
+ * each in sorted runs for all to read (share_streams.c).  Then each participant writes the leaf
  * pages of a range of all entries (index_ranges.c), and the leader the levels above; or the
  * leader writes the index alone (README.md, "Workers"):
  *

@@ -20,7 +20,7 @@
 #include "sort/sort_failure.h"
 #include "sort/sort_parallel.h"
 #include "sort/sort_stats.h"
-#include "store/store_runs.h"
+#include "store/store_merge.h"
 
 #include "access/nbtree.h"
 #include "access/parallel.h"

@@ -24,7 +24,7 @@
 #include "utils/relcache.h"
 
 #include "key/key_columns.h"
-#include "share/share_rows.h"
+#include "share/share_streams.h"
 #include "share/share_state.h"
 #include "sort/sort.h"
 

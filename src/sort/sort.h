@@ -32,7 +32,7 @@
  *		  return_row(slot);
  *	  gs_sort_reset(sort);
  *
- * For a sort that several processes share: sort_parallel.h, and share/share_rows.h.
+ * For a sort that several processes share: sort_parallel.h, and share/share_streams.h.
  *
  * All may raise an ERROR, such as that an engine has failed and lost its rows.  Then the memory of
  * the sort is freed with its context.

@@ -27,7 +27,7 @@
 #include "store/store_device_choice.h"
 #include "store/store_fallback.h"
 #include "store/store_fetch.h"
-#include "store/store_runs.h"
+#include "store/store_merge.h"
 #include "store/store_space.h"
 
 #include "executor/executor.h"

@@ -5,7 +5,7 @@
  *
  * Below a Gather Merge, one participant, the consumer, returns the rows of all.  The others, the
  * producers, send it their rows: through a job on a device, or sorted, through streams in shared
- * memory (share/share_rows.c).  What a producer cannot send it sorts itself, and the Gather Merge
+ * memory (share/share_streams.c).  What a producer cannot send it sorts itself, and the Gather Merge
  * merges it with the rest.  README.md has the reasons.
  *
  * Equal rows come in the order of participants, and for each participant as it read them.
@@ -24,12 +24,12 @@
 #include "guc.h"
 #include "pg_compat.h"
 #include "read/read_tied.h"
-#include "share/share_rows.h"
+#include "share/share_streams.h"
 #include "share/share_state.h"
 #include "sort/sort_parallel.h"
 #include "store/store_device_choice.h"
 #include "store/store_fetch.h"
-#include "store/store_runs.h"
+#include "store/store_merge.h"
 #include "store/store_space.h"
 
 #include "access/parallel.h"

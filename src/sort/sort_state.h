@@ -14,7 +14,7 @@
 #include "key/key_row.h"
 #include "read/read_groups.h"
 #include "read/read_limit.h"
-#include "share/share_rows.h"
+#include "share/share_streams.h"
 #include "share/share_state.h"
 #include "stats/stats.h"
 #include "store/store.h"

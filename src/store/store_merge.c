@@ -1,10 +1,11 @@
 /*-------------------------------------------------------------------------
  *
- * store_runs.c
+ * store_merge.c
  *	  Merges runs, of one sort or several.
  *
- * store_space.c writes runs if memory does not hold all rows.  In a parallel index build each
- * process writes runs, and then merges a range of all of them, or the leader merges all.
+ * store_space.c writes runs if memory does not hold all rows; run/run_set.c merges the rows.  In a
+ * parallel index build each process writes runs, and then merges a range of all of them, or the
+ * leader merges all.
  *
  * Temporary files belong to the resource owner, which removes them after ERROR and cancel.
  *
@@ -15,7 +16,7 @@
 #include "store/store_device_choice.h"
 #include "store/store_fallback.h"
 #include "store/store_fetch.h"
-#include "store/store_runs.h"
+#include "store/store_merge.h"
 #include "store/store_space.h"
 
 #include "miscadmin.h"

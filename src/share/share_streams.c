@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * share_rows.c
+ * share_streams.c
  *	  Rows that several processes have sorted, which are merged in others.
  *
  * Workers of a parallel plan send them in order, with their keys, through streams
@@ -44,8 +44,8 @@
 
 #include "guc.h"
 #include "pg_compat.h"
-#include "share/share_rows.h"
-#include "store/store_runs.h"
+#include "share/share_streams.h"
+#include "store/store_merge.h"
 
 #include "miscadmin.h"
 #include "storage/condition_variable.h"

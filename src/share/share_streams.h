@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * share_rows.h
+ * share_streams.h
  *	  Rows that several processes have sorted, which are merged in others.
  *
  * Participant 0 is the leader, n is worker n - 1.  In shared memory, and in this order:
@@ -12,8 +12,8 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef GPUSORT_SHARE_ROWS_H
-#define GPUSORT_SHARE_ROWS_H
+#ifndef GPUSORT_SHARE_STREAMS_H
+#define GPUSORT_SHARE_STREAMS_H
 
 #include "storage/dsm.h"
 #include "utils/dsa.h"
@@ -89,4 +89,4 @@ extern bool gs_share_gather_adopt(GsShareGather *gather, int participant, GsStor
 /* The bytes of all runs. */
 extern uint64 gs_share_gather_run_bytes(const GsShareGather *gather);
 
-#endif							/* GPUSORT_SHARE_ROWS_H */
+#endif							/* GPUSORT_SHARE_STREAMS_H */
