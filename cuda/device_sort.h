@@ -4,7 +4,7 @@
  *	  Sorts arrays in device memory: the public header of cuda/, in addition to
  *	  src/device/device.h, which device_cuda.cu implements with it.
  *
- * ISO C, without CUDA headers.  A stream is a void pointer (a cudaStream_t).
+ * C, without CUDA headers.  A stream is a void pointer (a cudaStream_t).
  * Device pointers are plain pointers, which the host must not dereference.
  *
  * Every call only queues work on the stream: nothing blocks, allocates or exits.  The caller owns

@@ -52,8 +52,11 @@ BEGIN
 		EXECUTE format('SELECT count(*) FROM (SELECT FROM generate_series(1, 200) i ORDER BY (''beginning '' || md5(i::text)) COLLATE %s OFFSET 0) x', name);
 	END LOOP;
 END $$;
-SELECT o, c.* FROM unnest(ARRAY['s COLLATE @', 's COLLATE @ DESC', 's COLLATE @, id % 3', 'k, s COLLATE @ DESC NULLS LAST, k', 's::char(9) COLLATE @', 's::name COLLATE @, k', 'ARRAY[s] COLLATE @',
-	'(repeat(''beginning '', 9) || s) COLLATE @', '(repeat(''日本 '', 30) || s) COLLATE @', 'lower(s) COLLATE @, s COLLATE @']) o, pg_temp.check_collations('texts', o) c;
+SELECT * FROM pg_temp.check_collations('texts', 's COLLATE @');
+-- orders of a third of the texts each
+SELECT o, c.* FROM unnest(ARRAY['s COLLATE @ DESC', 's COLLATE @, id % 3', 'k, s COLLATE @ DESC NULLS LAST, k', 's::char(9) COLLATE @', 's::name COLLATE @, k', 'ARRAY[s] COLLATE @',
+	'(repeat(''beginning '', 9) || s) COLLATE @', '(repeat(''日本 '', 30) || s) COLLATE @', 'lower(s) COLLATE @, s COLLATE @']) WITH ORDINALITY o (o, n),
+	pg_temp.check_collations(format('(SELECT * FROM texts WHERE id %% 3 = %s) x', n % 3), o) c ORDER BY n;
 SELECT k, c.* FROM alphabets, pg_temp.check_collations(format('(SELECT id, s FROM texts WHERE k = %s) x', k), 's COLLATE @') c ORDER BY k;
 
 -- more than work_mem; below a LIMIT; toasted values

@@ -15,8 +15,8 @@
 SET gpusort.device_min_rows = 1000;
 
 -- Are there codes, and are the rows right?
-CREATE FUNCTION pg_temp.codes(from_what text, o text, OUT entries text, OUT ok bool) LANGUAGE sql AS $$
-	SELECT f ->> 'Dictionary Entries', pg_temp.rows_ok(from_what, o) FROM pg_temp.figures(format('SELECT * FROM %s ORDER BY %s', from_what, o)) f
+CREATE FUNCTION pg_temp.codes(from_what text, o text, columns text DEFAULT '*', OUT entries text, OUT ok bool) LANGUAGE sql AS $$
+	SELECT f ->> 'Dictionary Entries', pg_temp.rows_ok(from_what, o, columns) FROM pg_temp.figures(format('SELECT * FROM %s ORDER BY %s', from_what, o)) f
 $$;
 CREATE TABLE gs_few (id int, k int, n text, a text[], j jsonb, d numeric, v varbit, r numrange, c char(1200), e text, x jsonb);
 ALTER TABLE gs_few ALTER e SET STORAGE EXTERNAL, ALTER x SET STORAGE EXTERNAL;
@@ -27,9 +27,9 @@ FROM (SELECT id, h, repeat('The quick brown fox ', 50) || h AS long FROM generat
 SELECT bool_and(pg_column_size(n) < 1000) AS n_compressed, bool_and(pg_column_size(e) > 3000) AS e_not_compressed FROM gs_few WHERE n IS NOT NULL;
 
 -- as the only, the first and the last column
-SELECT o, c.*, pg_temp.rows_ok('gs_few', o || ' DESC NULLS LAST, k') AS first, pg_temp.rows_ok('gs_few', 'k, ' || o || ' NULLS FIRST') AS last
+SELECT o, c.*, pg_temp.rows_ok('gs_few', o || ' DESC NULLS LAST, k', 'id') AS first, pg_temp.rows_ok('gs_few', 'k, ' || o || ' NULLS FIRST', 'id') AS last
 FROM unnest(ARRAY['n COLLATE pg_temp.unicode', 'a', 'a COLLATE pg_temp.unicode', 'j', 'd', 'v', 'r', 'c COLLATE pg_temp.unicode', 'e COLLATE "C"', 'e COLLATE pg_temp.unicode', 'x']) o,
-	 pg_temp.codes('gs_few', o) c;
+	 pg_temp.codes('gs_few', o, 'id') c;
 SELECT o, c.* FROM unnest(ARRAY['n COLLATE pg_temp.unicode DESC, j, d', 'k, a, e COLLATE "C", id DESC', 'd, md5(id::text) COLLATE pg_temp.unicode', 'e COLLATE "C", repeat(n, 2) COLLATE "C", k']) o, pg_temp.codes('gs_few', o) c;
 -- the keys are in no memory
 SET gpusort.engine = cpu;

@@ -102,7 +102,7 @@ RESET enable_nestloop;
 
 -- runs on disk; few distinct values; rows in order, in the opposite order, and one out of order
 CREATE TEMP TABLE many AS SELECT id, (id * 7919) % 10007 - 5000 AS i, id % 3 AS few, ('w' || md5(id::text))::tsquery AS p, CASE WHEN id % 20 > 0 THEN md5(id::text)::uuid END AS u, id AS up, -id AS down,
-	CASE WHEN id = 6000 THEN 0 ELSE id END AS late FROM generate_series(1, 8000) id;
+	CASE WHEN id = 3000 THEN 0 ELSE id END AS late FROM generate_series(1, 4000) id;
 SET LOCAL work_mem = '256kB';
 SELECT f ->> 'Engine' AS engine, f ->> 'Sort Method' AS method FROM pg_temp.figures('SELECT * FROM many ORDER BY i USING OPERATOR(by_abs.<)') f;
 SELECT o, pg_temp.rows_ok('many', o) FROM unnest(ARRAY['p', 'u USING OPERATOR(by_end.<)', 'i USING OPERATOR(by_abs.<)', 'few USING OPERATOR(by_abs.<), p',
@@ -179,7 +179,7 @@ CREATE FUNCTION pg_temp.calls_per_row(query text) RETURNS text LANGUAGE plpgsql 
 DECLARE
 	ncalls bigint := pg_temp.calls(query);
 BEGIN
-	RETURN CASE WHEN ncalls <= 8200 THEN 'one' WHEN ncalls > 16400 THEN 'several' ELSE ncalls::text END;
+	RETURN CASE WHEN ncalls <= 4200 THEN 'one' WHEN ncalls > 8200 THEN 'several' ELSE ncalls::text END;
 END $$;
 SELECT o, pg_temp.calls_per_row('SELECT * FROM many ORDER BY ' || o)
 FROM unnest(ARRAY['i USING OPERATOR(counted.<)', 'i USING OPERATOR(counted.>) NULLS LAST, p', '(-i) USING OPERATOR(counted.<)', 'nullif(i % 2000, 7) USING OPERATOR(counted.<) NULLS FIRST']) o;

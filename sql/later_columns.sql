@@ -42,14 +42,15 @@ SELECT c, pg_temp.same(format('SELECT DISTINCT ON (%s) * FROM gs_later ORDER BY 
 					   format('SELECT DISTINCT ON (%s) * FROM gs_later ORDER BY %1$s, doc DESC, word COLLATE pg_temp.unicode, id', c))
 FROM unnest('{one,two,several,few}'::text[]) c;
 
--- distinct first columns, two, 20 and 1,000 rows that tie; one column after another that has to be keyed
-SELECT count(*) AS orders, count(*) FILTER (WHERE NOT pg_temp.rows_ok('gs_later', o)) AS wrong
+-- distinct first columns, two, 20 and 1,000 rows that tie; one column after another that has to be keyed; whole rows
+-- of some orders, since the values in TOAST take long
+SELECT count(*) AS orders, count(*) FILTER (WHERE NOT pg_temp.rows_ok('gs_later', o, CASE a WHEN 'two' THEN '*' ELSE 'id' END)) AS wrong
 FROM unnest('{one,two,several,few,"few, one","few, several DESC","few, number","number, several","few, list, number"}'::text[]) a,
 	 unnest('{body,doc DESC,"number NULLS FIRST",list DESC,"word COLLATE pg_temp.unicode","doc, body","list, word COLLATE \"C\", one","number DESC, few, doc"}'::text[]) b,
 	 concat_ws(', ', a, b) o;
 -- with little memory, in runs and their merge
 SET work_mem = '64kB';
-SELECT count(*) AS orders, count(*) FILTER (WHERE NOT pg_temp.rows_ok('gs_later', o)) AS wrong
+SELECT count(*) AS orders, count(*) FILTER (WHERE NOT pg_temp.rows_ok('gs_later', o, CASE a WHEN 'two' THEN '*' ELSE 'id' END)) AS wrong
 FROM unnest('{one,two,several,few,"few, number"}'::text[]) a, unnest('{body DESC,doc,list,"word COLLATE pg_temp.unicode, number"}'::text[]) b, concat_ws(', ', a, b) o;
 RESET work_mem;
 SET work_mem = '64MB';

@@ -46,7 +46,7 @@ static ExecutorStart_hook_type next_executor_start_hook = NULL;
  */
 typedef struct Planning
 {
-	GsChoiceSettings settings;
+	GsReplaceSettings settings;
 	struct Planning *outer;		/* the query whose planning runs a function with this one */
 } Planning;
 
@@ -55,7 +55,7 @@ static Planning *planning = NULL;
 static PlannedStmt *
 gpusort_planner(GS_PLANNER_PARAMS)
 {
-	Planning	mine = {.settings = gs_choice_settings(), .outer = planning};
+	Planning	mine = {.settings = gs_replace_settings(), .outer = planning};
 	PlannedStmt *statement;
 	bool		repeatable;
 
@@ -94,7 +94,7 @@ gpusort_create_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 		next_upper_paths_hook(root, stage, input_rel, output_rel, extra);
 	/* every query has this stage */
 	if (stage == UPPERREL_FINAL && planning != NULL)
-		planning->settings = gs_choice_settings();
+		planning->settings = gs_replace_settings();
 	if (gpusort_enabled && gpusort_planner_cost && stage == UPPERREL_ORDERED)
 		gs_plan_path_add(root, input_rel, output_rel);
 	else if (gpusort_enabled && gpusort_planner_cost)

@@ -85,9 +85,10 @@ BEGIN
 	END IF;
 	-- a later row before an earlier one: of the values all pairs, of the rows the neighbours
 	EXECUTE format('WITH sorted AS MATERIALIZED (SELECT place, id, %1$s AS k FROM unnest($1) WITH ORDINALITY AS o (id, place) JOIN input USING (id))'
-				   ' SELECT count(*) FROM sorted a JOIN sorted b ON b.place > a.place'
-				   ' AND (b.place = a.place + 1 OR a.id <= %3$s AND b.id <= %3$s)'
-				   ' WHERE b.k %2$s a.k OR (%4$s (a.k IS NOT DISTINCT FROM NULL) AND NOT %4$s (b.k IS NOT DISTINCT FROM NULL))',
+				   ', pairs AS (SELECT a.k AS earlier, b.k AS later FROM sorted a JOIN sorted b ON b.place = a.place + 1'
+				   ' UNION ALL SELECT a.k, b.k FROM sorted a JOIN sorted b ON b.place > a.place + 1 WHERE a.id <= %3$s AND b.id <= %3$s)'
+				   ' SELECT count(*) FROM pairs'
+				   ' WHERE later %2$s earlier OR (%4$s (earlier IS NOT DISTINCT FROM NULL) AND NOT %4$s (later IS NOT DISTINCT FROM NULL))',
 				   key, before, nvalues, CASE WHEN direction LIKE '%NULLS LAST' THEN '' ELSE 'NOT' END)
 		INTO npairs USING got;
 	PERFORM set_config('gpusort.enabled', 'on', false);

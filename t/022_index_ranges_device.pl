@@ -20,11 +20,13 @@ my $node = service_node('ranges_device', 'gpusort.verify = on', 'max_parallel_ma
 $node->safe_psql('postgres', 'CREATE EXTENSION gpusort');
 create_ranged($node);
 ok(wait_for_service($node, 'running'), 'gpusortd runs');
-fill($node, 180000, 2000000000, 3);
 my $jobs = service_status($node, 'jobs_done');
 
-is_ranged($node, $_, 'of many values')
-  foreach 'k', 'k DESC NULLS LAST', '(k::numeric / 3)', 's', 's COLLATE "en-x-icu"', '(s::uuid)', 's, k DESC NULLS LAST, f', 'long';
+# each index has pages enough for four ranges: short keys need more rows than long ones
+fill($node, 60000, 2000000000, 3);
+is_ranged($node, $_, 'of many values') foreach 's', 's COLLATE "en-x-icu"', 's, k DESC NULLS LAST, f', 'long';
+fill($node, 150000, 2000000000, 3);
+is_ranged($node, $_, 'of many values') foreach 'k', 'k DESC NULLS LAST', '(k::numeric / 3)', '(s::uuid)';
 is_ranged($node, 'k', 'of options', %$_)
   foreach { rest => 'INCLUDE (s, long)' }, { rest => 'WITH (fillfactor = 40)' }, { rest => 'WHERE n > 100' };
 is_ranged($node, 'id', 'of unique values', kind => 'UNIQUE');
@@ -69,7 +71,7 @@ $node->safe_psql('postgres', q{
 });
 my %outcomes;
 
-foreach my $case (map { [ $_, 'of_libc' ], [ $_, '"C"' ] } 15 .. 28)
+foreach my $case (map { [ $_, $_ % 2 ? 'of_libc' : '"C"' ] } 15 .. 28)
 {
 	my ($call, $collation) = @$case;
 

@@ -133,10 +133,12 @@ struct Choice
 		GsKernelOccupancy none = {};
 		int sm_bytes; /* shared memory of a multiprocessor */
 
-		CHECK(cudaDeviceGetAttribute(&sm_bytes, cudaDevAttrMaxSharedMemoryPerMultiprocessor, properties.number));
+		CHECK(cudaDeviceGetAttribute(&sm_bytes, cudaDevAttrMaxSharedMemoryPerMultiprocessor,
+									 properties.number));
 		kernels = kernels_of<Key, Value, Shape, staged, ablate>();
 		shared_bytes = std::max(kernels->shared_bytes, (size_t) sm_bytes / (nblocks + 1));
-		if (gs_kernel_resident_blocks(&none, &properties, kernels->pass, nthreads, shared_bytes, &grid) != GS_DEVICE_OK)
+		if (gs_kernel_resident_blocks(&none, &properties, kernels->pass, nthreads, shared_bytes,
+									  &grid) != GS_DEVICE_OK)
 		{
 			fprintf(stderr, "%s\n", gs_device_last_error());
 			exit(2);
@@ -163,7 +165,8 @@ try_one(const char *name)
 	uint32_t selector;
 	unsigned long long wrong;
 	Times times = time_runs(1, 5, prepare<Key, Value>, [&] {
-		status = gs_radix_queue(&general.plan, false, choice.kernels, &properties, d_temp, temp_bytes, NULL);
+		status = gs_radix_queue(&general.plan, false, choice.kernels, &properties, d_temp,
+								temp_bytes, NULL);
 	});
 
 	if (status != GS_DEVICE_OK)
@@ -211,7 +214,8 @@ ablate_one(const char *name)
 		if (ablate & GS_ABLATE_LOOKBACK)
 		{
 			gs_launch(full.kernels->pass, full.grid, nthreads, full.shared_bytes, NULL, false, args);
-			CHECK(cudaMemset(general.plan.d_control->next_tile, 0, sizeof(general.plan.d_control->next_tile)));
+			CHECK(cudaMemset(general.plan.d_control->next_tile, 0,
+							 sizeof(general.plan.d_control->next_tile)));
 		}
 	};
 	auto the_pass = [&] {

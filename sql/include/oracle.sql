@@ -121,21 +121,18 @@ CREATE FUNCTION pg_temp.analyze(query text) RETURNS SETOF text LANGUAGE sql AS $
 	SELECT regexp_replace(line, '\d+kB', 'NkB') FROM pg_temp.explain('ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF', query) line
 $$;
 
--- Does a query, run through at least one GpuSort, give the rows that another
--- one gives without, in that order?  Says where they differ.
-CREATE FUNCTION pg_temp.same(query text, oracle text) RETURNS boolean LANGUAGE plpgsql AS $$
+-- The rows of a query in binary format, and how many GpuSorts they went through.
+CREATE FUNCTION pg_temp.rows_of(query text, OUT nodes int, OUT rows bytea[]) LANGUAGE plpgsql AS $$
 DECLARE
-	all_rows text := 'SELECT array_agg(record_send(gs_row)) FROM (%s) gs_row';
-	got bytea[];
-	want bytea[];
-	nodes int;
+	all_rows text := format('SELECT array_agg(record_send(gs_row)) FROM (%s) gs_row', query);
 BEGIN
-	nodes := pg_temp.gpusorts(format(all_rows, query));
-	EXECUTE format(all_rows, query) INTO got;
-	PERFORM set_config('gpusort.enabled', 'off', false);
-	ASSERT pg_temp.gpusorts(format(all_rows, oracle)) = 0, 'the oracle uses gpusort';
-	EXECUTE format(all_rows, oracle) INTO want;
-	PERFORM set_config('gpusort.enabled', 'on', false);
+	nodes := pg_temp.gpusorts(all_rows);
+	EXECUTE all_rows INTO rows;
+END $$;
+
+-- Are the rows of a query, run through at least one GpuSort, these, in this order?  Says where they differ.
+CREATE FUNCTION pg_temp.are_right(query text, nodes int, got bytea[], want bytea[]) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
 	IF nodes = 0 THEN
 		RAISE NOTICE 'not taken over: %', query;
 		RETURN false;
@@ -151,6 +148,20 @@ BEGIN
 			cardinality(want), query;
 	END IF;
 	RETURN false;
+END $$;
+
+-- Does a query, run through at least one GpuSort, give the rows that another
+-- one gives without, in that order?
+CREATE FUNCTION pg_temp.same(query text, oracle text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+	ours record := pg_temp.rows_of(query);
+	theirs record;
+BEGIN
+	PERFORM set_config('gpusort.enabled', 'off', false);
+	theirs := pg_temp.rows_of(oracle);
+	PERFORM set_config('gpusort.enabled', 'on', false);
+	ASSERT theirs.nodes = 0, 'the oracle uses gpusort';
+	RETURN pg_temp.are_right(query, ours.nodes, ours.rows, theirs.rows);
 END $$;
 
 -- Whole rows of a table with a column id, ordered; id breaks the ties.
@@ -170,33 +181,52 @@ $$;
 
 -- All that one column of a table can be asked for: both directions, NULLs on
 -- either side or absent; input as it is, in order, in reverse order with its
--- ties; whole rows and the column alone.
+-- ties; whole rows and the column alone.  The three inputs have one order, which
+-- PostgreSQL makes once; without NULLs it is the same wherever they are to be.
 CREATE FUNCTION pg_temp.check_column(source text, col text, operator text[] DEFAULT '{ASC,DESC}')
 RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	filter text;
-	input text;
+	inputs text[] := ARRAY['id', col || ', id', col || ' DESC, id'];
 	direction text;
 	nulls text;
+	order_by text;
+	want_rows bytea[];
+	want_keys bytea[];
+	query text;
+	ours record;
 	checked int := 0;
 	wrong int := 0;
 BEGIN
 	FOREACH filter IN ARRAY '{IS NOT NULL,IS NULL OR true}'::text[] LOOP
-		FOREACH input IN ARRAY ARRAY['id', col || ', id', col || ' DESC, id'] LOOP
-			PERFORM set_config('gpusort.enabled', 'off', false);
-			EXECUTE format('CREATE TEMP TABLE check_input AS SELECT * FROM %s WHERE %s %s ORDER BY %s',
-						   source, col, filter, input);
-			PERFORM set_config('gpusort.enabled', 'on', false);
-			FOREACH direction IN ARRAY operator LOOP
-				FOREACH nulls IN ARRAY '{NULLS FIRST,NULLS LAST}'::text[] LOOP
+		PERFORM set_config('gpusort.enabled', 'off', false);
+		FOR i IN 1..3 LOOP
+			EXECUTE format('CREATE TEMP TABLE check_input%s AS SELECT * FROM %s WHERE %s %s ORDER BY %s', i, source, col, filter, inputs[i]);
+		END LOOP;
+		PERFORM set_config('gpusort.enabled', 'on', false);
+		FOREACH direction IN ARRAY operator LOOP
+			FOREACH nulls IN ARRAY '{NULLS FIRST,NULLS LAST}'::text[] LOOP
+				order_by := concat_ws(' ', col, direction, nulls);
+				IF filter <> 'IS NOT NULL' OR nulls = 'NULLS FIRST' THEN
+					PERFORM set_config('gpusort.enabled', 'off', false);
+					query := format('SELECT array_agg(record_send(gs_row)), array_agg(record_send(gs_key)) FROM (SELECT gs_row, ROW(%s) AS gs_key FROM '
+									'(SELECT * FROM check_input1 ORDER BY %s, id OFFSET 0) gs_row OFFSET 0) x', col, order_by);
+					ASSERT pg_temp.gpusorts(query) = 0, 'the oracle uses gpusort';
+					EXECUTE query INTO want_rows, want_keys;
+					PERFORM set_config('gpusort.enabled', 'on', false);
+				END IF;
+				FOR i IN 1..3 LOOP
 					checked := checked + 2;
-					wrong := wrong
-						+ (NOT pg_temp.rows_ok('check_input', concat_ws(' ', col, direction, nulls)))::int
-						+ (NOT pg_temp.keys_ok('check_input', concat_ws(' ', col, direction, nulls), col))::int;
+					query := format('SELECT * FROM check_input%s ORDER BY %s', i, order_by);
+					ours := pg_temp.rows_of(query);
+					wrong := wrong + (NOT pg_temp.are_right(query, ours.nodes, ours.rows, want_rows))::int;
+					query := format('SELECT %s FROM check_input%s ORDER BY %s', col, i, order_by);
+					ours := pg_temp.rows_of(query);
+					wrong := wrong + (NOT pg_temp.are_right(query, ours.nodes, ours.rows, want_keys))::int;
 				END LOOP;
 			END LOOP;
-			DROP TABLE check_input;
 		END LOOP;
+		DROP TABLE check_input1, check_input2, check_input3;
 	END LOOP;
 	RETURN format('%s: %s orders checked, %s wrong', col, checked, wrong);
 END $$;

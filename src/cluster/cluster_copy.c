@@ -22,6 +22,7 @@
 #include "index/index_sort.h"
 #include "read/read_seqscan.h"
 #include "sort/sort.h"
+#include "sort/sort_failure.h"
 #include "sort/sort_stats.h"
 
 #include "access/heapam.h"
@@ -256,12 +257,12 @@ static void
 write_table(Cluster *cluster)
 {
 	GsClusterWriter *writer = gs_cluster_write_begin(cluster->copy, cluster->has_links);
-	MinimalTuple batch[GS_SORT_WINDOW];
+	MinimalTuple batch[GS_STORE_WINDOW];
 	Tally		returned = {0};
 	int			nrows;
 
 	gs_report_cluster_phase(GS_CLUSTER_WRITE);
-	while ((nrows = gs_sort_next_rows(&cluster->sort, GS_SORT_WINDOW, batch)) > 0)
+	while ((nrows = gs_sort_next_rows(&cluster->sort, GS_STORE_WINDOW, batch)) > 0)
 	{
 		for (int i = 0; i < nrows; i++)
 		{

@@ -3,7 +3,7 @@
  * basics.h
  *	  Min() and Max(), as PostgreSQL's c.h has them, and the monotonic clock.
  *
- * ISO C and POSIX.
+ * C without PostgreSQL.
  *
  *-------------------------------------------------------------------------
  */

@@ -11,7 +11,7 @@
  *	  | row 0 | row 1 | row 2 |    free    | record 2 | record 1 | record 0 |
  *
  * Rows are opaque, except for bytes 4 to 7, which are the batch's: the number of
- * the row's *entry* in the batch.  The driver stores a MinimalTuple, which has
+ * the row's *entry* in the batch.  The caller stores a MinimalTuple, which has
  * padding there, followed by the bytes of keys that are not part of the tuple.
  * Rows are aligned to 8 bytes and have at least 8.
  *
@@ -27,7 +27,7 @@
  * The writer asks for space, writes the row and the record in place, then calls
  * gs_batch_push().  Without that call, the row is not part of the batch.
  *
- * ISO C, no PostgreSQL.
+ * C without PostgreSQL.
  *
  *-------------------------------------------------------------------------
  */

@@ -12,7 +12,7 @@
  * The name of the file ends with the build ID, so all who use a file agree on its
  * layout.  Zeros are a valid table, in which no device is used.
  *
- * ISO C.
+ * C without PostgreSQL.
  *
  *-------------------------------------------------------------------------
  */

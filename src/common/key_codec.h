@@ -12,7 +12,7 @@
  * that SQL considers equal (-0 and +0; all NaNs) to one code; without it, a stable sort would not
  * keep such ties in input order.
  *
- * ISO C, no PostgreSQL; CUDA too.
+ * C without PostgreSQL; CUDA too.
  *
  *-------------------------------------------------------------------------
  */

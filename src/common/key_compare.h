@@ -7,7 +7,7 @@
  * rows.  So rows of different runs can be compared, or a row and a bound.  Sorts
  * pack keys first (key_pack.h), which is faster.
  *
- * ISO C, no PostgreSQL.
+ * C without PostgreSQL.
  *
  *-------------------------------------------------------------------------
  */

@@ -26,7 +26,7 @@
  * order the rows.  Records have the codes ascending and unpacked: the packing
  * applies DESC and NULLS FIRST/LAST.
  *
- * ISO C, no PostgreSQL.  Nothing here fails or allocates.
+ * C without PostgreSQL.  Nothing here fails or allocates.
  *
  *-------------------------------------------------------------------------
  */

@@ -25,7 +25,7 @@
  *
  * Rows that are equal in one chunk are ordered by the next one.
  *
- * ISO C, no PostgreSQL.  Nothing here fails or allocates.
+ * C without PostgreSQL.  Nothing here fails or allocates.
  *
  *-------------------------------------------------------------------------
  */

@@ -48,7 +48,7 @@
  * It may come before SORT, but must not FETCH before the consumer has told it, by other
  * means, that the rows are SORTED.  If a reader disconnects, nobody else is affected.
  *
- * Leader and producers are *participants* with numbers.  The input order of the job
+ * The consumer and the producers are *participants* with numbers.  The input order of the job
  * is by participant, and for each participant the order of its batches.  If a
  * producer disconnects before its PRODUCER_DONE, its rows are lost and the job fails
  * (GS_FAILED_JOB), for the consumer and the other producers.  If the consumer
@@ -108,7 +108,7 @@
  * GS_FAILED_VERSION; the beginning of HELLO, up to the build ID, and FAILED are the
  * same in all builds of one version.  The service validates everything it reads.
  *
- * ISO C.
+ * C without PostgreSQL.
  *
  *-------------------------------------------------------------------------
  */

@@ -3,7 +3,7 @@
  * radix_sort.h
  *	  Sorts 64-bit words by some of their bits.
  *
- * ISO C, no PostgreSQL.  Nothing here fails or allocates.
+ * C without PostgreSQL.  Nothing here fails or allocates.
  *
  *-------------------------------------------------------------------------
  */

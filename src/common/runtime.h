@@ -3,7 +3,7 @@
  * runtime.h
  *	  What sorting code needs from the program that it runs in.
  *
- * ISO C, no PostgreSQL.
+ * C without PostgreSQL.
  *
  *-------------------------------------------------------------------------
  */

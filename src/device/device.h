@@ -43,7 +43,7 @@
  *	  find_boundaries	which rows form which batch of sorted rows
  *	  gather			copies one such batch
  *
- * ISO C, no PostgreSQL and no CUDA.  Only one thread may call.
+ * C without PostgreSQL and CUDA.  Only one thread may call.
  *
  *-------------------------------------------------------------------------
  */

@@ -40,7 +40,8 @@ typedef struct GsPoolBlock
 	void	   *d_memory;
 	uint64_t	nbytes;
 	GsDeviceSlot *lender;		/* NULL: of this device */
-	uint64_t	idle_since;		/* 0: release_idle() has not seen it idle */
+	uint64_t	idle_since;		/* 0: gs_device_pool_release_idle() has not seen it
+								 * idle */
 } GsPoolBlock;
 
 GsDevicePool *

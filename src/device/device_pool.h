@@ -91,7 +91,7 @@ extern uint64_t gs_device_pool_commitment(const GsJobMemory *memory);
 extern uint64_t gs_device_pool_lent(const GsDevicePool *pool);
 extern uint64_t gs_device_pool_uncommitted(const GsDevicePool *pool);
 
-/* Can other devices borrow?  Then release_idle() should be called often. */
+/* Can other devices borrow?  Then gs_device_pool_release_idle() should be called often. */
 extern bool gs_device_pool_can_lend(const GsDevicePool *pool);
 
 /* The size of a block for nbytes. */

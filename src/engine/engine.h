@@ -55,12 +55,12 @@ typedef enum GsStatus
 	GS_STATUS_OOM,				/* the allocator had no more: return_input */
 	GS_STATUS_REFUSED,			/* gpusortd did not accept the job, or did not
 								 * let it be joined; see stats.full */
-	GS_STATUS_DISPROVED,		/* the driver's verification found rows in the
+	GS_STATUS_DISPROVED,		/* the caller's verification found rows in the
 								 * wrong order; no engine returns it */
 	GS_STATUS_FAILED			/* the engine broke; see stats.detail */
 } GsStatus;
 
-/* A row that the driver pushed, and what locate() has returned for it. */
+/* A row that the caller pushed, and what locate() has returned for it. */
 typedef struct GsLocatedRow
 {
 	const void *row;
@@ -68,7 +68,7 @@ typedef struct GsLocatedRow
 } GsLocatedRow;
 
 /*
- * How the driver compares rows that it pushed: < 0, 0 or > 0.  A row takes part in many
+ * How the caller compares rows that it pushed: < 0, 0 or > 0.  A row takes part in many
  * comparisons, and what decides most of them has to be found only once: the value of the
  * first column that is compared.
  *
@@ -135,7 +135,7 @@ gs_row_compare(const GsRowCompare *compare, void *arg, const void *a, const void
 /* What an engine is to sort, and with what. */
 typedef struct GsEngineRequest
 {
-	GsKeyLayout *layout;		/* owned by the driver, which updates its
+	GsKeyLayout *layout;		/* owned by the caller, which updates its
 								 * statistics; sort reads them */
 	size_t		memory_limit;	/* bytes of host memory for rows, keys and
 								 * everything else that the sort needs */
@@ -167,12 +167,12 @@ typedef struct GsEngineStats
 	uint64_t	nrows;
 	int			key_bits;		/* packed width of the key, without tails */
 	bool		key_tails;		/* and it has tails */
-	bool		all_compared;	/* all keys were equal, and the driver's
+	bool		all_compared;	/* all keys were equal, and the caller's
 								 * comparison function ordered the rows */
 	int			passes;			/* passes of the first radix sort */
 	uint64_t	tied_rows;		/* rows that tied in it */
 	bool		all_differ;		/* no rows have equal keys; false if it was not asked */
-	uint64_t	compared_rows;	/* rows that the driver's comparison function ordered */
+	uint64_t	compared_rows;	/* rows that the caller's comparison function ordered */
 	size_t		peak_bytes;		/* of host memory */
 	const char *detail;			/* after GS_STATUS_FAILED, else NULL */
 	const char *full;			/* after GS_STATUS_FULL, why, if it is not the
@@ -346,7 +346,7 @@ gs_engine_sort(GsEngine *engine)
 
 /*
  * Sets rows[] to up to nrows sorted rows from position on (0-based); *fetched becomes
- * their number, 0 only at or after the end.  A row is what the driver pushed, or in a
+ * their number, 0 only at or after the end.  A row is what the caller pushed, or in a
  * keys_only layout its key word.  It is valid until the next fetch.  Returns OK or
  * FAILED.
  */

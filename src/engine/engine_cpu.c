@@ -3,14 +3,14 @@
  * engine_cpu.c
  *	  The engine that sorts in this process.
  *
- * Rows stay where the driver wrote them; only 8-byte words are sorted (word_sort.h).  fetch()
+ * Rows stay where the caller wrote them; only 8-byte words are sorted (word_sort.h).  fetch()
  * returns rows a few at a time, and prefetches rows and records further on:
  *
  *	  words:	.. | returned | rows prefetched | records prefetched | ..
  *
  * The size of batches doubles from 8 kB, so that ten rows take one small allocation and a million
  * take few large ones, which can be backed by huge pages.  None is larger than a small part of the
- * memory limit, because next_batch() returns the input in whole batches while the driver stores
+ * memory limit, because next_batch() returns the input in whole batches while the caller stores
  * the rows elsewhere.
  *
  * Only the first batch may be larger: if few rows are expected, it has space for all of them.

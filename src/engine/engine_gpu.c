@@ -222,7 +222,7 @@ save_stats(GsEngineStats *stats, const GsSorted *sorted)
 }
 
 /*
- * The columns that a device sorts by: not one without a field, which only the driver can compare.
+ * The columns that a device sorts by: not one without a field, which only the caller can compare.
  */
 static GsKeyLayout
 layout_of_fields(const GsKeyLayout *layout)
@@ -580,9 +580,10 @@ gs_engine_gpu_token(const GsEngine *base)
 }
 
 /*
- * Opens an engine for the job of another one, by JOB_JOIN or JOB_READ.  Waits without a timeout:
- * gpusortd does not answer while a call of the device blocks it, such as a sort by the host's
- * processor, and if a producer left, gpusortd would later add it to the job, which would then fail.
+ * Opens an engine for the job of another one, by JOB_JOIN or JOB_READ.  Waits without a timeout,
+ * because gpusortd does not answer while a call of the device blocks it, such as a sort by the
+ * host's processor.  If a producer left, gpusortd would later add it to the job, which would then
+ * fail.
  */
 static GsStatus
 open_other(const GsEngineRequest *request, GsEngineLink *link, GsMessageType type, uint64_t token,

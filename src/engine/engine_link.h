@@ -3,7 +3,7 @@
  * engine_link.h
  *	  A connection to gpusortd, as the GPU engine uses it.
  *
- * ISO C: gpu_client.c implements it for backends, and tests have their own.
+ * C without PostgreSQL: gpu_client.c implements it for backends, and tests have their own.
  *
  *-------------------------------------------------------------------------
  */

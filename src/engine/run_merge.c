@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * run_merge.c
- *	  Merges sorted runs of rows by their key records: see run_merge.h.
+ *	  Merges sorted runs of rows by their key records.  run/run_set.c drives it.
  *
  * A run at its end is represented by a row that sorts after all others: all bits of
  * its word are set, and its number is above those of all other runs.
@@ -77,7 +77,7 @@ located_row(const GsRunMerge *merge, uint32_t source)
 
 /*
  * Compares the next rows of two sources, whose words are equal: by their keys, unless the words
- * are the whole keys, then by the driver's comparison function.  Returns < 0, 0 or > 0.
+ * are the whole keys, then by the caller's comparison function.  Returns < 0, 0 or > 0.
  */
 static int
 compare_sources(const GsRunMerge *merge, uint32_t a, uint32_t b)

@@ -3,7 +3,7 @@
  * run_merge.h
  *	  Merges sorted runs of rows by their key records.
  *
- * A tree of losers (Knuth, TAOCP vol. 3, 5.4.1): each node has the loser of the
+ * A loser tree (Knuth, TAOCP vol. 3, 5.4.1): each node has the loser of the
  * match between the winners of its two subtrees.  So when the smallest row has been
  * returned, the next row of its run plays only one match at each level of the tree.
  * With five runs:
@@ -19,7 +19,7 @@
  *			0	4
  *
  * A match compares the first 64 bits of the packed keys (key_pack.h), and records only if these
- * bits are equal and are not the whole key.  Rows with equal keys are ordered by the driver's
+ * bits are equal and are not the whole key.  Rows with equal keys are ordered by the caller's
  * comparison function, if there is one, and then by the number of their run, so the
  * merge is stable.  If keys are approximate, the caller verifies the order of the rows
  * that come out.

@@ -5,7 +5,7 @@
  *
  * A tie group, rows with equal words, is sorted chunk by chunk (key_pack.h): its words
  * get the bits of the next chunk, are sorted again, and the ties that are left are
- * sorted by the chunk after that.  If keys only begin an order, the driver's comparison
+ * sorted by the chunk after that.  If keys only begin an order, the caller's comparison
  * function orders the ties of the last chunk: by a guess of its order, which it confirms, or
  * else by compare_sort.c.
  *
@@ -475,7 +475,7 @@ confirm(GsWordSortState *state, Guesses *guesses, size_t start, size_t end)
  * is no guess, or it was wrong.
  *
  * Most comparison functions order values as their bits suggest: as integers, as floating-point
- * numbers, or byte by byte.  The driver offers codes of values in these orders.  If the function
+ * numbers, or byte by byte.  The caller offers codes of values in these orders.  If the function
  * agrees with one of them about a sample of the rows, the words get the codes as their keys.  The
  * function then sorts the ties that are left, and is asked about all neighbors: n comparisons
  * instead of n log2 n.
@@ -508,7 +508,7 @@ sort_by_guess(GsWordSortState *state, size_t start, size_t end)
 
 /* ---------------------------------------------------------------- tie groups */
 
-/* Sorts a tie group by the driver's comparison function. */
+/* Sorts a tie group by the caller's comparison function. */
 static void
 sort_by_comparison(GsWordSortState *state, size_t start, size_t end)
 {

@@ -5,8 +5,8 @@
  *
  * Only 64-bit *words* are moved: the first bits of the packed key, and below them
  * the number of the row (README.md).  5 M rows of 200 bytes have numbers of 28 bits and leave 36
- * for the key, so five radix passes over 8-byte words order them: completely, if the packed key is
- * no wider, otherwise up to ties, which tie_sort.c resolves.  For a random bigint, 36 bits leave
+ * for the key, so five radix passes over 8-byte words order them.  If the packed key is no wider,
+ * the order is complete; otherwise tie_sort.c resolves ties.  For a random bigint, 36 bits leave
  * almost no ties; for a text, some.
  *
  * With few distinct keys, all rows would tie in the first bits, and would be sorted

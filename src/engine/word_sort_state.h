@@ -36,7 +36,7 @@ typedef struct GsWordSortState
 /* Sorts each group of equal words by the rest of the key, from a chunk on. */
 extern void gs_tie_sort(GsWordSortState *state, int chunk);
 
-/* Sorts a tie group by the driver's comparison function.  Stable. */
+/* Sorts a tie group by the caller's comparison function.  Stable. */
 extern void gs_compare_sort(GsWordSortState *state, size_t start, size_t end);
 
 /* For loops over words: checks for interrupts at every CHECK_EVERY-th. */

@@ -8,10 +8,10 @@
  * gets an error and is disconnected.  A client can only affect others that share
  * its job.
  *
- * Nothing here waits for a client.  The server calls read() when the socket is
- * readable, poll() in every turn while the connection is active, and admission
- * calls admit() or refuse_job() while the client waits for memory.  Each of these
- * may close the connection; then the server calls end() until it returns true.
+ * Nothing here waits for a client.  The server calls gs_connection_read() when the socket is
+ * readable, and gs_connection_poll() in every turn while the connection is active.  Admission calls
+ * gs_connection_admit() or gs_connection_refuse_job() while the client waits for memory.  Each of
+ * these may close the connection; then the server calls gs_connection_end() until it returns true.
  *
  *-------------------------------------------------------------------------
  */
@@ -90,7 +90,7 @@ extern void gs_connection_read(GsConnection *connection);
 /* Lets its job proceed, or finish closing. */
 extern void gs_connection_poll(GsConnection *connection);
 
-/* Is work on the device in progress, so that poll() should be called soon? */
+/* Is work on the device in progress, so that gs_connection_poll() should be called soon? */
 extern bool gs_connection_is_busy(const GsConnection *connection);
 
 /* Reports to all clients why gpusortd ends, and closes their connections. */

@@ -3,7 +3,7 @@
  * list.h
  *	  Doubly linked lists whose nodes are embedded in the listed structs.
  *
- * ISO C, all inline.
+ * C without PostgreSQL, all inline.
  *
  *-------------------------------------------------------------------------
  */

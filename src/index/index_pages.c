@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * index_pages.c
- *	  Builds the pages of a btree from items in order.
+ *	  Builds the pages of a btree from items in order, which index_tuples.c forms.
  *
  * The tree grows from the leaves.  Each level has one page being filled.  A full
  * page gets its high key and is written, and its downlink is added to the level

@@ -5,7 +5,7 @@
  *
  * The leader and its workers read pages of one parallel scan, and each sorts the entries that it
  * has read: all in one job of a device, where the leader is the consumer (sort_parallel.c), or
- * each in sorted runs for all to read (share_rows.c).  Then each participant writes the leaf
+ * each in sorted runs for all to read (share_streams.c).  Then each participant writes the leaf
  * pages of a range of all entries (index_ranges.c), and the leader the levels above; or the
  * leader writes the index alone (README.md, "Workers"):
  *
@@ -81,7 +81,7 @@ typedef struct SharedChunk
 {
 	SharedBuild *build;			/* first */
 	GsShared   *sort;
-	GsSortGather *gather;
+	GsShareGather *gather;
 	GsIndexRanges *ranges;
 	WalUsage   *wal_usage;		/* of each worker */
 	BufferUsage *buffer_usage;
@@ -116,7 +116,7 @@ set_shared(SharedChunk *shared, char *chunk, int nworkers)
 
 	shared->build = take(chunk, &at, sizeof(SharedBuild));
 	shared->sort = take(chunk, &at, gs_shared_bytes(nworkers + 1));
-	shared->gather = take(chunk, &at, gs_sort_gather_bytes(nworkers + 1));
+	shared->gather = take(chunk, &at, gs_share_gather_bytes(nworkers + 1));
 	shared->ranges = take(chunk, &at, gs_index_ranges_bytes(nworkers + 1));
 	shared->wal_usage = take(chunk, &at, mul_size(sizeof(WalUsage), nworkers));
 	shared->buffer_usage = take(chunk, &at, mul_size(sizeof(BufferUsage), nworkers));
@@ -187,14 +187,14 @@ work(const SharedChunk *shared, Relation heap, Relation index, ParallelTableScan
 	const GsIndexPart part = {
 		.ranges = shared->ranges,
 		.number = ParallelWorkerNumber + 1,
-		.files = gs_sort_gather_file_set(shared->gather)
+		.files = gs_share_gather_file_set(shared->gather)
 	};
 	GsIndexSort *sort;
 
 	info->ii_Concurrent = build->concurrent;
 	info->ii_Unique = build->unique;
 	info->ii_NullsNotDistinct = build->nulls_not_distinct;
-	gs_sort_gather_attach(shared->gather);
+	gs_share_gather_attach(shared->gather);
 	sort = gs_index_sort_begin(index, build->expected_rows, build->memory_kb, false, shared->sort,
 							   shared->gather);
 	if (scan_and_sort(sort, build, heap, index, info, scan))
@@ -321,8 +321,8 @@ gs_index_parallel_begin(Relation heap, Relation index, IndexInfo *info, double e
 	{
 		init_build(parallel, info, expected_rows);
 		init_sort(parallel, expected_rows);
-		gs_sort_gather_init(parallel->shared.gather, parallel->context->nworkers + 1,
-							parallel->context->seg);
+		gs_share_gather_init(parallel->shared.gather, parallel->context->nworkers + 1,
+							 parallel->context->seg);
 		gs_index_ranges_init(parallel->shared.ranges);
 		table_parallelscan_initialize(heap, parallel->scan, parallel->snapshot);
 		LaunchParallelWorkers(parallel->context);
@@ -374,9 +374,9 @@ static bool
 begin_output(GsIndexParallel *parallel, GsIndexSort *sort)
 {
 	SharedBuild *build = parallel->shared.build;
-	const BlockNumber npages = (gs_sort_gather_run_bytes(parallel->shared.gather) +
+	const BlockNumber npages = (gs_share_gather_run_bytes(parallel->shared.gather) +
 								gs_index_sort_bytes_on_device(sort)) / BLCKSZ;
-	const bool	has_runs = sort->sort.store.phase == GS_SORT_RUNS;
+	const bool	has_runs = sort->sort.store.phase == GS_STORE_RUNS;
 	const bool	all_in_runs = has_runs || gs_index_sort_count(sort) == 0;
 	int			nranges = 1;
 	bool		merged = true;
@@ -443,7 +443,7 @@ gs_index_parallel_write(GsIndexParallel *parallel, const IndexInfo *info, GsInde
 	const GsIndexPart part = {
 		.ranges = ranges,
 		.number = 0,
-		.files = gs_sort_gather_file_set(parallel->shared.gather)
+		.files = gs_share_gather_file_set(parallel->shared.gather)
 	};
 	int			gap;
 

@@ -17,9 +17,10 @@
 #include "index/index_row.h"
 #include "index/index_sort.h"
 #include "pg_compat.h"
+#include "sort/sort_failure.h"
 #include "sort/sort_parallel.h"
 #include "sort/sort_stats.h"
-#include "store/store_runs.h"
+#include "store/store_merge.h"
 
 #include "access/nbtree.h"
 #include "access/parallel.h"
@@ -168,7 +169,7 @@ participant_number(void)
 
 GsIndexSort *
 gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, bool careful,
-					GsShared *shared, GsSortGather *gather)
+					GsShared *shared, GsShareGather *gather)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort index",
 												  ALLOCSET_SMALL_SIZES);
@@ -193,7 +194,7 @@ gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, bool ca
 	else
 		spec.nstable = 1;
 	if (gather != NULL)
-		spec.run_files = gs_sort_gather_files(gather, participant_number());
+		spec.run_files = gs_share_gather_files(gather, participant_number());
 	sort->context = context;
 	sort->careful = careful;
 	sort->gather = gather;
@@ -245,7 +246,7 @@ gs_index_sort_make_runs(GsIndexSort *sort)
 {
 	/* workers make runs if they have any entries, which is as good as sure without a device */
 	const bool	made = (!IsParallelWorker() && gs_store_is_on_device(&sort->sort.store)) ||
-		gs_sort_gather_emit(sort->gather, participant_number(), &sort->sort.store);
+		gs_share_gather_emit(sort->gather, participant_number(), &sort->sort.store);
 
 	if (!made)
 		fail_entries(sort);
@@ -256,7 +257,7 @@ bool
 gs_index_sort_adopt(GsIndexSort *sort)
 {
 	const bool	adopted =
-		gs_sort_gather_adopt(sort->gather, participant_number(), &sort->sort.store);
+		gs_share_gather_adopt(sort->gather, participant_number(), &sort->sort.store);
 
 	if (!adopted)
 		fail_entries(sort);

@@ -24,7 +24,7 @@
 #include "utils/relcache.h"
 
 #include "key/key_columns.h"
-#include "share/share_rows.h"
+#include "share/share_streams.h"
 #include "share/share_state.h"
 #include "sort/sort.h"
 
@@ -33,7 +33,7 @@ typedef struct GsIndexSort
 	GsSortState sort;
 	MemoryContext context;		/* of the sort */
 	bool		careful;
-	GsSortGather *gather;		/* runs of all participants; NULL: serial build */
+	GsShareGather *gather;		/* runs of all participants; NULL: serial build */
 	bool		in_range;		/* a part of the entries is returned */
 	int64		end;			/* the last column of the first row after it; -1: there is none */
 	MinimalTuple beyond;		/* that row, when it has been reached, and until it is returned */
@@ -60,7 +60,7 @@ extern int	gs_index_expected_width(TupleDesc desc);
  * job, and whose runs all of them can read; NULL: this is the only one.
  */
 extern GsIndexSort *gs_index_sort_begin(Relation index, double expected_rows, int memory_kb,
-										bool careful, GsShared *shared, GsSortGather *gather);
+										bool careful, GsShared *shared, GsShareGather *gather);
 
 /* Adds an entry as a row (index_row.h); nothing if a device has failed. */
 extern void gs_index_sort_add(GsIndexSort *sort, TupleTableSlot *row);

@@ -9,8 +9,8 @@
  * *readers*, which only get sorted rows (protocol.h).  Struct GsMember is the part
  * of each of them.  The connections pass on the messages of their clients and
  * send what the job reports.  Nothing here blocks: calls queue work on the
- * stream of the job, and poll() checks what has finished and continues.  The
- * legal calls, in order:
+ * stream of the job, and gs_job_poll() checks what has finished and continues.
+ * The legal calls, in order:
  *
  *	  open { batch_filled } ( sort { fetch | buffer_released }
  *							| { buffer_released } return_input ) close
@@ -129,7 +129,7 @@ extern void gs_member_buffer_released(GsMember *member, uint32_t buffer);
 /* Starts to return the input: see protocol.h. */
 extern void gs_job_return_input(GsSortJob *job);
 
-/* Is work on the device in progress, so that poll() should be called soon? */
+/* Is work on the device in progress, so that gs_job_poll() should be called soon? */
 extern bool gs_job_busy(const GsSortJob *job);
 
 /* Proceeds and reports events.  Queues the work of a few buffers only, for fairness. */

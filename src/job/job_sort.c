@@ -4,7 +4,7 @@
  *	  One sort: the steps from batches to an order.
  *
  * The steps are those of device.h.  The job queues as many steps as it can,
- * copies the results that it needs to continue, and returns; poll() calls the
+ * copies the results that it needs to continue, and returns; gs_job_poll() calls the
  * next *continuation* when they have arrived:
  *
  *	  gs_job_sort()		queues pack, sort
@@ -157,7 +157,7 @@ packing_of(const GsSortJob *job)
 	return &job->pinned->control.packing;
 }
 
-/* poll() is to call the continuation when all queued work is done. */
+/* gs_job_poll() is to call the continuation when all queued work is done. */
 static bool
 set_continuation(GsSortJob *job, GsSortContinuation continuation)
 {

@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * key_encoder.c
- *	  How the sort columns of a sort become key records.
+ *	  Chooses the encoding of each sort column, and so the layout of the key records.
  *
- * README.md lists the encodings.  choose_encoding() chooses that of a column.
+ * README.md lists the encodings.  key_record.c encodes the rows.
  *
  *-------------------------------------------------------------------------
  */

@@ -5,7 +5,7 @@
  *
  * An encoder is created for the columns of one sort; key_record.h writes the record of each row
  * with it.  The choice between *full* keys, and *truncated* or *abbreviated* ones, which leave ties
- * to be compared, is revised while rows arrive: the driver asks gs_key_encoder_wants_dictionary()
+ * to be compared, is revised while rows arrive: the caller asks gs_key_encoder_wants_dictionary()
  * and gs_key_encoder_wants_full_keys(), and reads the rows again with the encoder of
  * gs_key_encoder_create_next() if one of them says so.
  *

@@ -3,7 +3,7 @@
  * key_record.h
  *	  Encodes the sort columns of a row in its key record.
  *
- * For each row, gs_key_record_read() locates the sort columns and computes their keys; the driver
+ * For each row, gs_key_record_read() locates the sort columns and computes their keys; the caller
  * stores the row in a batch; then gs_key_record_write() writes the record, as common/key_layout.h
  * has it, without the location word (batch.h).  A record refers to the bytes of a text where they
  * are in the stored row.  Bytes that were fetched or computed are stored behind the row, so their

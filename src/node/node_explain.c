@@ -9,8 +9,8 @@
  * that of the type, DESC or USING if the operator is not the type's "<", and NULLS
  * FIRST/LAST if it is not what the direction implies.
  *
- * With ANALYZE, it shows all statistics of this process, and some of each worker
- * (sort_parallel.c).
+ * With ANALYZE, it shows all statistics of this process, and some of each worker, which
+ * sort_summary.c describes.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,7 +18,7 @@
 
 #include "node/node_gpusort.h"
 #include "pg_compat.h"
-#include "sort/sort_stats.h"
+#include "sort/sort_summary.h"
 
 #include "parser/parse_relation.h"
 #include "parser/parsetree.h"
@@ -205,48 +205,18 @@ explain_summary(const GsSortSummary *summary, ExplainState *es)
 
 /* The verification of approximate keys, successful or not. */
 static void
-explain_verification(const GsStore *store, ExplainState *es)
+explain_verification(const GsSortDetails *details, ExplainState *es)
 {
-	const GsKeyVerification *verification = &store->order.verification;
-	const char *what =
-		gs_key_encoder_facts(store->order.key)->approximate_type ? "Key" : "Collation";
-	uint64		ncomparisons = verification->ncomparisons;
-	uint64		nretries = verification->ncorrected;
+	const char *what = details->verified;
 
-	if (store->runs != NULL)
-	{
-		ncomparisons += gs_run_set_stats(store->runs)->ncomparisons;
-		nretries += gs_run_set_stats(store->runs)->nrepaired;
-	}
-	ExplainPropertyInteger(psprintf("%s Verification Comparisons", what), NULL, ncomparisons, es);
-	if (nretries > 0)
-		ExplainPropertyInteger(psprintf("%s Verification Retries", what), NULL, nretries, es);
+	ExplainPropertyInteger(psprintf("%s Verification Comparisons", what), NULL,
+						   details->ncomparisons, es);
+	if (details->nretries > 0)
+		ExplainPropertyInteger(psprintf("%s Verification Retries", what), NULL,
+							   details->nretries, es);
 	if (es->timing)
 		ExplainPropertyFloat(psprintf("%s Verification Time", what), "ms",
-							 verification->us / 1000.0, 3, es);
-}
-
-/* Were the keys approximate?  A tuplesort has its rows from an engine, or has none with keys. */
-static bool
-was_verified(const GsStore *store)
-{
-	if (store->phase == GS_SORT_FALLBACK)
-		return store->order.verification.ncomparisons > 0;
-	return store->phase != GS_SORT_FEW && gs_key_encoder_facts(store->order.key)->mismatch != NULL;
-}
-
-/* By how many columns rows were sorted, if not by all, and how many tied rows were compared. */
-static void
-explain_ties(const GsSortState *state, uint64 ncompared_by_engine, ExplainState *es)
-{
-	const GsStore *store = &state->store;
-	const int	nkeyed = gs_key_encoder_layout(store->order.key)->ncolumns;
-	const uint64 ncompared = ncompared_by_engine + store->nordered;
-
-	if (nkeyed < state->spec.ncolumns)
-		ExplainPropertyInteger("Key Columns", NULL, nkeyed, es);
-	if (ncompared > 0 || (nkeyed < state->spec.ncolumns && gs_store_is_on_device(store)))
-		ExplainPropertyInteger("Rows Ordered by Comparison", NULL, ncompared, es);
+							 details->verification_us / 1000.0, 3, es);
 }
 
 /* The numbers of the devices that sorted, if there are several to choose from: such as "0,2". */
@@ -313,39 +283,33 @@ explain_device(const GsEngineStats *stats, ExplainState *es)
 
 /* All of a sort of this process but its summary. */
 static void
-explain_details(const GsSortState *state, const char *engine_name, ExplainState *es)
+explain_details(const GsSortDetails *details, const char *engine, ExplainState *es)
 {
-	const GsStore *store = &state->store;
-	const GsEngineStats *engine =
-		store->phase == GS_SORT_ENGINE ? gs_engine_stats(store->engine) : NULL;
-	const GsRunSetStats *runs = store->phase == GS_SORT_RUNS ? gs_run_set_stats(store->runs) : NULL;
-	const char *device = engine != NULL ? engine->device : runs != NULL ? runs->device : NULL;
-
-	if (device != NULL)
-		ExplainPropertyText("Device", device, es);
-	else if (store->phase != GS_SORT_FEW)
-		explain_reason(gs_sort_engine_reason(state), engine_name, es);
-	explain_device_numbers(engine != NULL ? engine->devices : runs != NULL ? runs->devices : 0, es);
-	if (engine != NULL)
-		explain_engine(engine, es);
-	if (runs != NULL)
-		explain_runs(runs, es);
-	if (engine != NULL ? !store->order.presorted :
-		runs != NULL && gs_run_set_has_keys(store->runs))
-		explain_ties(state, engine != NULL ? engine->compared_rows : 0, es);
-	if (store->phase != GS_SORT_FALLBACK)
-		ExplainPropertyInteger("Sorted Rows", NULL, store->nrows, es);
-	if ((engine != NULL || runs != NULL) && gs_key_encoder_dictionary_values(store->order.key) > 0)
-		ExplainPropertyInteger("Dictionary Entries", NULL,
-							   gs_key_encoder_dictionary_values(store->order.key), es);
-	if (was_verified(store))
-		explain_verification(store, es);
-	if (engine != NULL && store->top.dropped > 0)
-		ExplainPropertyInteger("Rows Removed by Limit", NULL, store->top.dropped, es);
-	if (engine != NULL && device != NULL)
-		explain_device(engine, es);
-	if ((engine != NULL || runs != NULL) && state->participants.wait_us > 0 && es->timing)
-		ExplainPropertyFloat("Worker Wait Time", "ms", state->participants.wait_us / 1000.0, 3, es);
+	if (details->device != NULL)
+		ExplainPropertyText("Device", details->device, es);
+	else
+		explain_reason(details->reason, engine, es);
+	explain_device_numbers(details->devices, es);
+	if (details->engine != NULL)
+		explain_engine(details->engine, es);
+	if (details->runs != NULL)
+		explain_runs(details->runs, es);
+	if (details->shows_keyed)
+		ExplainPropertyInteger("Key Columns", NULL, details->nkeyed, es);
+	if (details->shows_compared)
+		ExplainPropertyInteger("Rows Ordered by Comparison", NULL, details->ncompared, es);
+	if (details->shows_rows)
+		ExplainPropertyInteger("Sorted Rows", NULL, details->nrows, es);
+	if (details->ndictionary > 0)
+		ExplainPropertyInteger("Dictionary Entries", NULL, details->ndictionary, es);
+	if (details->verified != NULL)
+		explain_verification(details, es);
+	if (details->ndropped > 0)
+		ExplainPropertyInteger("Rows Removed by Limit", NULL, details->ndropped, es);
+	if (details->engine != NULL && details->device != NULL)
+		explain_device(details->engine, es);
+	if (details->wait_us > 0 && es->timing)
+		ExplainPropertyFloat("Worker Wait Time", "ms", details->wait_us / 1000.0, 3, es);
 }
 
 /* ------------------------------------------------------------------- workers */
@@ -450,6 +414,7 @@ gs_node_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 {
 	GsSortState *state = gs_node_sort(node);
 	GsSortSummary summary;
+	GsSortDetails details;
 
 	correct_disabled(node->ss.ps.plan, es);
 	explain_sort_key(state, node->ss.ps.plan, ancestors, es);
@@ -457,11 +422,12 @@ gs_node_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 		return;
 	if (state->spec.groups != NULL)
 		explain_batches(state->spec.groups, es);
-	else if (state->store.phase != GS_SORT_IDLE)
+	else if (state->store.phase != GS_STORE_IDLE)
 	{
 		gs_sort_summarize(state, &summary);
+		gs_sort_get_details(state, &details);
 		explain_summary(&summary, es);
-		explain_details(state, summary.engine, es);
+		explain_details(&details, summary.engine, es);
 	}
 	explain_workers(state, es);
 }

@@ -30,6 +30,7 @@
 #include "sort/sort_parallel.h"
 #include "sort/sort_ranges.h"
 #include "sort/sort_stats.h"
+#include "sort/sort_summary.h"
 
 #include "access/htup_details.h"
 #include "access/parallel.h"
@@ -171,7 +172,7 @@ spec_of_plan(CustomScanState *node, PlanState *child, int eflags)
 		.child = child,
 		.repeatable = list_nth_int(flags, FLAG_REPEATABLE) != 0 && npresorted == 0 &&
 			!is_shared(child, NULL),
-		.limit = gs_sort_limit_init(scan->custom_exprs, ps),
+		.limit = gs_read_limit_init(scan->custom_exprs, ps),
 		.econtext = ps->ps_ExprContext,
 		.verify_output = gpusort_verify,
 		.slot = ps->ps_ResultTupleSlot,
@@ -233,7 +234,7 @@ count_batch(const GsSortState *state)
 
 	gs_sort_summarize(state, &summary);
 	gs_sort_groups_add_summary(state->spec.groups, &summary);
-	if (state->store.phase != GS_SORT_FEW)
+	if (state->store.phase != GS_STORE_FEW)
 		state->spec.groups->may_be_in_order = state->store.order.presorted;
 }
 
@@ -266,7 +267,7 @@ sort_with_input(CustomScanState *node)
 {
 	GsSortState *state = gs_node_sort(node);
 
-	if (unlikely(state->store.phase == GS_SORT_IDLE))
+	if (unlikely(state->store.phase == GS_STORE_IDLE))
 	{
 		gs_sort_read_input(state);
 		if (state->spec.groups != NULL)
@@ -338,7 +339,7 @@ sort_rescan(CustomScanState *node)
 	GsSortState *state = gs_node_sort(node);
 	PlanState  *child = outerPlanState(node);
 
-	if (state->store.phase == GS_SORT_IDLE)
+	if (state->store.phase == GS_STORE_IDLE)
 		return;
 	if (child->chgParam == NULL && gs_sort_can_rewind(state))
 	{

@@ -3,7 +3,8 @@
  * order_compare.c
  *	  Compares two stored rows by PostgreSQL's comparators.
  *
- * It does not use keys: there is a SortSupport without abbreviation for each column.
+ * It does not use keys: there is a SortSupport without abbreviation for each column.  Who sorts by
+ * it: engine/tie_sort.c and engine/compare_sort.c; after a device sort/sort_device_ties.c.
  *
  * A value that is compressed or out of line is fetched when a comparison reaches its column, and
  * kept as long as its row is one of the two rows.  So a row that is compared with both its

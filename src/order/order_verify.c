@@ -5,8 +5,8 @@
  *	  have sorted, and with gpusort.verify all rows that are returned.
  *
  * sort/README.md has the reasons.  What the verification of the output finds is a bug of gpusort,
- * and an ERROR; or, if rows arrived ordered by the first columns, an index that is not in order;
- * or, as a WARNING for each sort, that ICU contradicts itself.
+ * and an ERROR.  If rows arrived ordered by the first columns, it may be an index that is not in
+ * order.  If ICU contradicts itself, it is a WARNING for each sort.
  *
  * Rows of an engine are valid until the next call, so those that are compared with later ones are
  * copied.

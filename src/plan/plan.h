@@ -16,17 +16,17 @@
 #include "plan/plan_cost.h"
 
 /* The settings that decide which sorts are replaced. */
-typedef struct GsChoiceSettings
+typedef struct GsReplaceSettings
 {
 	bool		enabled;
 	bool		force;
 	bool		debug_plan;
 	int			min_rows;
 	int			libc_collations;	/* a GsLibcChoice */
-} GsChoiceSettings;
+} GsReplaceSettings;
 
 /* Their current values. */
-extern GsChoiceSettings gs_choice_settings(void);
+extern GsReplaceSettings gs_replace_settings(void);
 
 /* ------------------------------------------------------------------ the LIMIT */
 
@@ -90,7 +90,7 @@ extern bool gs_plan_is_repeatable(Query *query);
  * gs_plan_is_repeatable() says of the query before it is planned.  may_stop: the query is planned
  * for its first rows.
  */
-extern void gs_plan_rewrite(PlannedStmt *statement, const GsChoiceSettings *settings,
+extern void gs_plan_rewrite(PlannedStmt *statement, const GsReplaceSettings *settings,
 							bool repeatable, bool may_stop);
 
 /*
@@ -102,27 +102,27 @@ extern PlannedStmt *gs_plan_with_reports(PlannedStmt *statement);
 /* Adds EXPLAIN (GPUSORT), which shows why Sorts are not GpuSorts, from PostgreSQL 18 on. */
 extern void gs_plan_explain_install(void);
 
-/* ----------------------------------------------------------------- the choice */
+/* ---------------------------------------------------------- what is replaced */
 
 /* Is a sort of this many estimated rows left to PostgreSQL in any case? */
 static inline bool
-gs_plan_choice_is_small(const GsChoiceSettings *settings, double nrows)
+gs_plan_replace_is_small(const GsReplaceSettings *settings, double nrows)
 {
 	return nrows < settings->min_rows && !settings->force;
 }
 
 /* NULL if the sort is replaced, else the reason, a phrase that starts in lower case. */
-extern char *gs_plan_choice_why_not(const GsChoiceSettings *settings,
-									const GsSortColumn *columns, int ncolumns,
-									double nrows, const GsPlanLimit *bound);
+extern char *gs_plan_replace_why_not(const GsReplaceSettings *settings,
+									 const GsSortColumn *columns, int ncolumns,
+									 double nrows, const GsPlanLimit *bound);
 
 /*
  * The reason likewise for a sort of rows that arrive in the order of the first npresorted columns,
- * in groups of about group_rows rows.  Only if gs_plan_choice_why_not() returns NULL.
+ * in groups of about group_rows rows.  Only if gs_plan_replace_why_not() returns NULL.
  */
-extern char *gs_plan_choice_why_not_groups(const GsChoiceSettings *settings,
-										   const GsSortColumn *columns, int ncolumns,
-										   int npresorted, double group_rows,
-										   const GsPlanLimit *bound);
+extern char *gs_plan_replace_why_not_groups(const GsReplaceSettings *settings,
+											 const GsSortColumn *columns, int ncolumns,
+											 int npresorted, double group_rows,
+											 const GsPlanLimit *bound);
 
 #endif							/* GPUSORT_PLAN_H */

@@ -3,6 +3,8 @@
  * plan_cost.c
  *	  The cost model of a GpuSort: arithmetic without state.
  *
+ * It does not choose the GPU: store/store_device_choice.c does, at execution time.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

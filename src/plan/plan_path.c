@@ -8,10 +8,13 @@
  * sorts again, at the cost of a GpuSort: that of the cheapest path, and that of the cheapest
  * partial path below a Gather Merge, which has nothing to merge if the participants sort
  * together.  plan_rewrite.c replaces their Sorts then; that it will is certain, because both ask
- * plan_choice.c.
+ * plan_replace.c.
  *
  * A LIMIT of a query around this one is not visible here; it only makes the sort cheaper.  A sort
  * that needs disk, or whose cost would not be lower, is not added.
+ *
+ * Whether a GpuSort uses the GPU is decided at execution time (store/store_device_choice.c); here
+ * it is only estimated, for the cost.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,7 +24,7 @@
 #include "key/key_columns.h"
 #include "plan/plan.h"
 #include "plan/plan_cost.h"
-#include "store/store_device.h"
+#include "store/store_device_choice.h"
 
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
@@ -80,14 +83,14 @@ bool
 gs_plan_path_estimate(PlannerInfo *root, Path *input, List *pathkeys, const GsPlanLimit *bound,
 					  GsSortColumn **columns, GsKeyTraits *traits, GsPlanEstimate *estimate)
 {
-	const GsChoiceSettings settings = gs_choice_settings();
+	const GsReplaceSettings settings = gs_replace_settings();
 	int			ncolumns = list_length(pathkeys);
 
-	if (gs_plan_choice_is_small(&settings, input->rows))
+	if (gs_plan_replace_is_small(&settings, input->rows))
 		return false;
 	*columns = sort_columns(root, pathkeys, input->pathtarget);
 	if (*columns == NULL || pathkeys_contained_in(pathkeys, input->pathkeys) ||
-		gs_plan_choice_why_not(&settings, *columns, ncolumns, input->rows, bound) != NULL)
+		gs_plan_replace_why_not(&settings, *columns, ncolumns, input->rows, bound) != NULL)
 		return false;
 	*traits = gs_key_columns_traits(*columns, ncolumns);
 	if (traits->compared)

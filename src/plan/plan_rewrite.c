@@ -141,7 +141,7 @@ subqueries_that_may_stop(const PlannedStmt *statement)
 /* Constants of the rewrite of a plan. */
 typedef struct Rewrite
 {
-	const GsChoiceSettings *settings;
+	const GsReplaceSettings *settings;
 	bool		repeatable;
 
 	/* not NULL: replaces nothing, but finds this Sort, and why it is not replaced */
@@ -191,7 +191,7 @@ rewrite_statement(PlannedStmt *statement, bool may_stop, const Rewrite *rewrite)
 }
 
 void
-gs_plan_rewrite(PlannedStmt *statement, const GsChoiceSettings *settings, bool repeatable,
+gs_plan_rewrite(PlannedStmt *statement, const GsReplaceSettings *settings, bool repeatable,
 				bool may_stop)
 {
 	const Rewrite rewrite = {.settings = settings, .repeatable = repeatable};
@@ -331,12 +331,12 @@ is_faster_without_rows(const Sort *sort, const GsSortColumn *columns)
 /* Why a Sort or an Incremental Sort is not replaced; NULL: it is. */
 static char *
 why_not(const Sort *sort, const GsSortColumn *columns, const GsPlanLimit *bound,
-		const GsChoiceSettings *settings)
+		const GsReplaceSettings *settings)
 {
 	const Plan *plan = &sort->plan;
 	const Plan *input = plan->lefttree;
 	char	   *reason =
-		gs_plan_choice_why_not(settings, columns, sort->numCols, input->plan_rows, bound);
+		gs_plan_replace_why_not(settings, columns, sort->numCols, input->plan_rows, bound);
 	double		group_rows;
 
 	if (reason == NULL && !settings->force && is_faster_without_rows(sort, columns))
@@ -345,8 +345,8 @@ why_not(const Sort *sort, const GsSortColumn *columns, const GsPlanLimit *bound,
 		return reason;
 	group_rows = gs_plan_cost_group_rows(plan->startup_cost, input->startup_cost,
 										 input->total_cost, input->plan_rows);
-	return gs_plan_choice_why_not_groups(settings, columns, sort->numCols, presorted_columns(sort),
-										 group_rows, bound);
+	return gs_plan_replace_why_not_groups(settings, columns, sort->numCols, presorted_columns(sort),
+										  group_rows, bound);
 }
 
 /*
@@ -445,7 +445,7 @@ rewrite_plan(Plan *plan, GsPlanLimit bound, const Rewrite *rewrite)
 static const char *
 why_not_replaced(PlannedStmt *statement, const Sort *sort)
 {
-	const GsChoiceSettings settings = gs_choice_settings();
+	const GsReplaceSettings settings = gs_replace_settings();
 	char	   *why_not = "another extension's node is above the sort";
 	const Rewrite rewrite = {.settings = &settings, .sort = sort, .why_not = &why_not};
 

@@ -16,20 +16,20 @@
 #include "executor/executor.h"
 #include "store/sort_spec.h"
 
-struct GsSortLimit
+struct GsReadLimit
 {
 	ExprState  *count;
 	ExprState  *offset;			/* NULL if there is none */
 };
 
-GsSortLimit *
-gs_sort_limit_init(List *exprs, PlanState *parent)
+GsReadLimit *
+gs_read_limit_init(List *exprs, PlanState *parent)
 {
-	GsSortLimit *limit;
+	GsReadLimit *limit;
 
 	if (exprs == NIL)
 		return NULL;
-	limit = palloc(sizeof(GsSortLimit));
+	limit = palloc(sizeof(GsReadLimit));
 	limit->count = ExecInitExpr(linitial(exprs), parent);
 	limit->offset = ExecInitExpr(lsecond(exprs), parent);
 	return limit;
@@ -49,7 +49,7 @@ compute(ExprState *expr, ExprContext *econtext, int64 absent)
 }
 
 int64
-gs_sort_limit_compute(GsSortLimit *limit, ExprContext *econtext)
+gs_read_limit_compute(GsReadLimit *limit, ExprContext *econtext)
 {
 	int64		count;
 	int64		offset;

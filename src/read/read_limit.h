@@ -10,17 +10,16 @@
 
 #include "nodes/execnodes.h"
 
-/* The expressions of a LIMIT, ready to be computed; the planner has GsPlanLimit (plan_limit.h). */
-typedef struct GsSortLimit GsSortLimit;
+/* The expressions of a LIMIT, ready to be computed; the planner has GsPlanLimit (plan/plan.h). */
+typedef struct GsReadLimit GsReadLimit;
 
 /*
- * Prepares the expressions that gs_plan_limit_exprs() (plan_limit.h) has put in the plan, in the
+ * Prepares the expressions that gs_plan_limit_exprs() (plan/plan.h) has put in the plan, in the
  * current memory context.  Returns NULL if there are none.
  */
-extern GsSortLimit *gs_sort_limit_init(List *exprs, PlanState *parent);
+extern GsReadLimit *gs_read_limit_init(List *exprs, PlanState *parent);
 
 /* Computes the number of rows; GS_UNBOUNDED: all rows.  May raise the errors of the expressions. */
-
-extern int64 gs_sort_limit_compute(GsSortLimit *limit, ExprContext *econtext);
+extern int64 gs_read_limit_compute(GsReadLimit *limit, ExprContext *econtext);
 
 #endif							/* GPUSORT_READ_LIMIT_H */

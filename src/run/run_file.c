@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * run_file.c
- *	  Sorted runs in temporary files: see run_file.h.
+ *	  Sorted runs in temporary files: see run_file.h.  store/store_space.c decides when.
  *
  *-------------------------------------------------------------------------
  */

@@ -10,10 +10,10 @@
  *	  a merge		| run 0 | run 1 |	  run 2		| run 4 | run 5 |
  *	  the last one	|		 rows as they are returned			   |
  *
- * Memory limits the number of buffers.  If there are more runs, some are merged to one first:
- * adjacent ones, so that rows with equal keys stay in input order; those with the fewest bytes in
- * total; and just so many that each later merge has as many runs as there are buffers (Knuth,
- * TAOCP vol. 3, 5.4.9).
+ * Memory limits the number of buffers.  If there are more runs, some are merged to one first.
+ * These are adjacent, so that rows with equal keys stay in input order, and have the fewest bytes
+ * in total.  There are just so many of them that each later merge has as many runs as there are
+ * buffers (Knuth, TAOCP vol. 3, 5.4.9).
  *
  *-------------------------------------------------------------------------
  */
@@ -34,8 +34,8 @@
 
 /*
  * The longest approximate keys by which runs are merged.  ORDER BY a text in en_US.UTF-8 and an
- * integer, merged by comparisons and by keys: texts of 65 bytes 660 and 540 ms, of 98 bytes 560 and
- * 560 ms, of 329 bytes 840 and 1,015 ms (4 MB; AMD EPYC, PostgreSQL 15.20, 2026-11-24).
+ * integer.  Texts of 65 bytes: by comparisons 660 ms, by keys 540 ms.  Of 98 bytes: 560 and 560 ms.
+ * Of 329 bytes: 840 and 1,015 ms (4 MB; AMD EPYC, PostgreSQL 15.20, 2026-11-24).
  */
 #define MOST_APPROXIMATE_BYTES	((Size) 100)
 
@@ -57,7 +57,7 @@ gs_run_set_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
 	set->store = gs_run_store_open(gs_run_set_writer_bytes(memory_limit), where, false);
 	set->runs_allocated = 16;
 	set->runs = palloc(sizeof(SetRun) * set->runs_allocated);
-	/* the driver's encoder has counted the rows already, and may be in use for another row */
+	/* the caller's encoder has counted the rows already, and may be in use for another row */
 	if (gs_run_has_records(set))
 	{
 		set->key = gs_key_encoder_create_same(columns, ncolumns, desc, key);

@@ -68,7 +68,7 @@ typedef struct GsRunSet GsRunSet;
 
 /*
  * Creates a set in the current memory context, for rows of this type from engines with the order's
- * layout.  The driver continues to update the statistics of that layout, and to use its encoder,
+ * layout.  The caller continues to update the statistics of that layout, and to use its encoder,
  * whose keys are made again as runs are read.  If only comparisons order rows, the order's layout
  * has no columns.  memory_limit is that of the sort, in bytes; the files are created in `where`.
  */
@@ -104,7 +104,7 @@ extern void gs_run_set_write_tuple(GsRunSet *set, MinimalTuple row);
 extern void gs_run_set_add_engine(GsRunSet *set, GsEngine *engine);
 
 /*
- * Describes the rows for a process that merges them.  The driver sets nread, nnulls, form and
+ * Describes the rows for a process that merges them.  The caller sets nread, nnulls, form and
  * first_tied.
  */
 extern void gs_run_set_describe(const GsRunSet *set, GsSharedRows *rows);

@@ -6,7 +6,7 @@
  *	  read ------> share ------> return
  *
  * A participant reads a share of the input and sorts it.  When all have, each makes its rows runs
- * that all can read (share_rows.c).  When all have, each takes one range after the other until
+ * that all can read (share_streams.c).  When all have, each takes one range after the other until
  * there are none left, so one that starts late, or whose rows are taken slowly, holds up no other.
  *
  *-------------------------------------------------------------------------
@@ -48,16 +48,16 @@ struct GsShareRanges
 };
 
 /* It follows in memory. */
-static GsSortGather *
+static GsShareGather *
 gather_of(const GsShareRanges *ranges)
 {
-	return (GsSortGather *) ((char *) ranges + MAXALIGN(sizeof(GsShareRanges)));
+	return (GsShareGather *) ((char *) ranges + MAXALIGN(sizeof(GsShareRanges)));
 }
 
 Size
 gs_share_ranges_bytes(int nparticipants)
 {
-	return add_size(MAXALIGN(sizeof(GsShareRanges)), gs_sort_gather_bytes(nparticipants));
+	return add_size(MAXALIGN(sizeof(GsShareRanges)), gs_share_gather_bytes(nparticipants));
 }
 
 static void
@@ -76,26 +76,26 @@ void
 gs_share_ranges_init(GsShareRanges *ranges, int nparticipants, dsm_segment *segment)
 {
 	begin(ranges);
-	gs_sort_gather_init(gather_of(ranges), nparticipants, segment);
+	gs_share_gather_init(gather_of(ranges), nparticipants, segment);
 }
 
 void
 gs_share_ranges_reset(GsShareRanges *ranges)
 {
 	begin(ranges);
-	gs_sort_gather_reset(gather_of(ranges));
+	gs_share_gather_reset(gather_of(ranges));
 }
 
 void
 gs_share_ranges_attach(GsShareRanges *ranges)
 {
-	gs_sort_gather_attach(gather_of(ranges));
+	gs_share_gather_attach(gather_of(ranges));
 }
 
 GsRunPlace
 gs_share_ranges_files(GsShareRanges *ranges, int participant)
 {
-	return gs_sort_gather_files(gather_of(ranges), participant);
+	return gs_share_gather_files(gather_of(ranges), participant);
 }
 
 bool
@@ -132,11 +132,11 @@ gs_share_ranges_in_job(const GsShareRanges *ranges)
 bool
 gs_share_ranges_exchange(GsShareRanges *ranges, int participant, GsStore *store)
 {
-	if (!gs_sort_gather_emit(gather_of(ranges), participant, store))
+	if (!gs_share_gather_emit(gather_of(ranges), participant, store))
 		return false;
 	if (BarrierPhase(&ranges->barrier) == PHASE_SHARE)
 		BarrierArriveAndWait(&ranges->barrier, gs_wait_event(GS_WAIT_PARTICIPANTS));
-	return gs_sort_gather_adopt(gather_of(ranges), participant, store);
+	return gs_share_gather_adopt(gather_of(ranges), participant, store);
 }
 
 int

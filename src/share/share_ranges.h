@@ -18,7 +18,7 @@
 #ifndef GPUSORT_SHARE_RANGES_H
 #define GPUSORT_SHARE_RANGES_H
 
-#include "share/share_rows.h"
+#include "share/share_streams.h"
 
 typedef struct GsShareRanges GsShareRanges;
 

@@ -32,7 +32,7 @@
  *		  return_row(slot);
  *	  gs_sort_reset(sort);
  *
- * For a sort that several processes share: sort_parallel.h, and share/share_rows.h.
+ * For a sort that several processes share: sort_parallel.h, and share/share_streams.h.
  *
  * All may raise an ERROR, such as that an engine has failed and lost its rows.  Then the memory of
  * the sort is freed with its context.
@@ -46,7 +46,7 @@
 #include "store/store_fetch.h"
 
 /* Not for callers: writes the rows that a device has sorted, and left tied, as a run, in order. */
-extern GsStatus gs_sort_ties_write(void *sort);
+extern GsStatus gs_sort_device_ties_write(void *sort);
 
 /*
  * Makes a sort, IDLE, in zeroed memory.  The spec is copied; what it points to must live as long.
@@ -55,7 +55,7 @@ static inline void
 gs_sort_init(GsSortState *state, const GsSortSpec *spec)
 {
 	state->spec = *spec;
-	state->spec.write_tied = gs_sort_ties_write;
+	state->spec.write_tied = gs_sort_device_ties_write;
 }
 
 /* Back to IDLE: frees what a sort holds, after which it can begin again.  Legal at any time. */
@@ -71,18 +71,12 @@ extern void gs_sort_read_input(GsSortState *state);
 
 /*
  * Sorts rows that the caller has, in steps; add takes the slot's row.  False: the engine failed
- * and has lost the rows.  Call gs_sort_abandon() or gs_sort_reset().
+ * and has lost the rows.  Call gs_sort_abandon() (sort_failure.h) or gs_sort_reset().
  */
 extern void gs_sort_begin(GsSortState *state, int memory_kb);
 extern void gs_sort_disable_device(GsSortState *state);
 extern bool gs_sort_add(GsSortState *state, TupleTableSlot *slot);
 extern bool gs_sort_perform(GsSortState *state);
-
-/*
- * After a failure, where the caller has to read its rows to the end: leaves a job that is shared,
- * and logs the failure.  The caller must not add more rows.
- */
-extern void gs_sort_abandon(GsSortState *state);
 
 /* ------------------------------------------------------------------ rows out */
 

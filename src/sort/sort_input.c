@@ -21,18 +21,18 @@
 #include "read/read_seqscan.h"
 #include "read/read_tied.h"
 #include "sort/sort.h"
+#include "sort/sort_failure.h"
 #include "sort/sort_parallel.h"
 #include "sort/sort_stats.h"
-#include "store/store_device.h"
+#include "store/store_device_choice.h"
 #include "store/store_fallback.h"
 #include "store/store_fetch.h"
-#include "store/store_runs.h"
+#include "store/store_merge.h"
 #include "store/store_space.h"
 
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
-#include "utils/memutils.h"
 
 /*
  * Whether other keys suit the rows better is asked each time as many more were read: it takes as
@@ -180,13 +180,6 @@ fall_back(GsSortState *state, const char *reason)
 		gs_store_fall_back(&state->store, status, reason);
 }
 
-/* Did a call return GS_STATUS_FAILED? */
-static inline bool
-has_failed(const GsEngine *engine)
-{
-	return engine->stats.detail != NULL;
-}
-
 static bool add_again(GsSortState *state, TupleTableSlot *slot);
 
 /*
@@ -198,14 +191,14 @@ add_row(GsSortState *state, TupleTableSlot *slot)
 {
 	GsStore    *store = &state->store;
 
-	if (store->phase == GS_SORT_ENGINE)
+	if (store->phase == GS_STORE_ENGINE)
 	{
 		const char *why_not = store->order.keys_only ?
 			store_value(state, slot) : store_row(state, slot);
 
 		if (why_not == NULL)
 			return true;
-		if (has_failed(store->engine))
+		if (gs_sort_has_failed(state))
 			return false;
 		if (gs_key_encoder_facts(store->order.key)->dictionary_overflowed)
 			return gs_sort_reload(state, add_again) && add_again(state, slot);
@@ -285,7 +278,7 @@ begin_sort(GsSortState *state, int memory_kb)
 	state->input = (GsSortInput) {.tied_check = GS_TIED_FIRST_CHECK};
 	state->output = (GsSortOutput) {0};
 	gs_sort_parallel_join(state);
-	gs_topn_begin(&state->store.top, gs_sort_limit_compute(spec->limit, spec->econtext));
+	gs_topn_begin(&state->store.top, gs_read_limit_compute(spec->limit, spec->econtext));
 	if (spec->verify_output)
 		begin_verification(state);
 }
@@ -318,10 +311,10 @@ begin_keys(GsSortState *state)
 
 	gs_store_use_keys(store, gs_key_encoder_create(spec->columns, spec->ncolumns, spec->desc,
 												   nkeyed_columns(state), full_keys));
-	while (store->phase == GS_SORT_FEW && gs_sort_few_want_other_keys(state))
+	while (store->phase == GS_STORE_FEW && gs_sort_few_want_other_keys(state))
 		gs_store_use_keys(store, gs_key_encoder_create_next(spec->columns, spec->ncolumns,
 														spec->desc, store->order.key));
-	if (store->phase == GS_SORT_FEW)
+	if (store->phase == GS_STORE_FEW)
 		state->input.tied_check *= GS_TIED_CHECK_FACTOR;
 	/* nor for a batch: see gs_sort_wants_other_keys() */
 	if (serial && spec->groups == NULL && !spec->merged_elsewhere)
@@ -340,7 +333,8 @@ open_engine(GsSortState *state)
 		GsEngineRequest request = gs_store_make_request(store);
 
 		request.find_equal = request.compare != NULL;
-		request.compare = NULL; /* the consumer orders ties as it returns rows (sort_ties.c) */
+		/* the consumer orders ties as it returns rows (sort_device_ties.c) */
+		request.compare = NULL;
 		gs_store_set_engine(store, gs_sort_parallel_open(state, &request));
 	}
 	if (store->engine == NULL)
@@ -448,7 +442,7 @@ can_store_page(const GsSortState *state, const GsSeqScan *scan)
 {
 	const GsStore *store = &state->store;
 
-	return gs_seqscan_can_skip(scan) && store->phase == GS_SORT_ENGINE &&
+	return gs_seqscan_can_skip(scan) && store->phase == GS_STORE_ENGINE &&
 		store->batch != NULL &&
 		store->order.direct_key && !store->order.presorted && !store->order.keys_only &&
 		!store->top.has_cutoff;
@@ -607,7 +601,7 @@ sort_rows(GsSortState *state)
 	{
 		if (!gs_sort_take_back(state, add_again))
 			return false;
-		if (state->store.phase == GS_SORT_FALLBACK)
+		if (state->store.phase == GS_STORE_FALLBACK)
 			return true;
 		status = sort_or_merge(state);
 	}
@@ -634,9 +628,9 @@ perform(GsSortState *state)
 		if (!gs_sort_reload(state, add_again))
 			return false;
 	}
-	if (store->phase == GS_SORT_ENGINE && !sort_rows(state))
+	if (store->phase == GS_STORE_ENGINE && !sort_rows(state))
 		return false;
-	if (store->phase == GS_SORT_FALLBACK)
+	if (store->phase == GS_STORE_FALLBACK)
 		tuplesort_performsort(store->fallback);
 	return true;
 }
@@ -694,26 +688,6 @@ read_and_sort(GsSortState *state, bool begin_with_few)
 	return gs_sort_perform(state);
 }
 
-/*
- * The engine failed.  Rows that were sent to a device are lost, but none has been returned, so the
- * child can run again and the CPU engine sort.  Returns why the device failed, in
- * spec.parent_context.  Raises the engine's ERROR if a second run of the child could be noticed.
- */
-static const char *
-restart(GsSortState *state)
-{
-	const char *reason;
-
-	gs_sort_parallel_wait_for_error(state);
-	if (!state->spec.repeatable)
-		gs_store_report_failure(&state->store);
-	gs_store_log_failure(&state->store);
-	reason = MemoryContextStrdup(state->spec.parent_context, state->store.engine->stats.detail);
-	gs_sort_clear(state);
-	ExecReScan(state->spec.child);
-	return reason;
-}
-
 void
 gs_sort_read_input(GsSortState *state)
 {
@@ -727,21 +701,13 @@ gs_sort_read_input(GsSortState *state)
 	begin_with_few = may_be_few(state);
 	while (!read_and_sort(state, begin_with_few))
 	{
-		reason = restart(state);
+		reason = gs_sort_accept_failure(state);
+		gs_sort_clear(state);
+		ExecReScan(state->spec.child);
 		begin_sort(state, work_mem);
 		gs_store_forbid_device(&state->store, reason);
 		state->input.restarted = true;
 		begin_with_few = false;
 	}
 	estate->es_direction = direction;
-}
-
-void
-gs_sort_abandon(GsSortState *state)
-{
-	const bool	is_producer = state->participants.role == GS_ROLE_PRODUCER;
-
-	gs_sort_parallel_leave(state);
-	if (!is_producer)
-		gs_store_log_failure(&state->store); /* the consumer logs it for all producers */
 }

@@ -23,7 +23,7 @@
 
 #include "read/read_tied.h"
 #include "sort/sort_state.h"
-#include "store/store_device.h"
+#include "store/store_device_choice.h"
 #include "store/store_fallback.h"
 #include "store/store_space.h"
 
@@ -107,7 +107,7 @@ gs_sort_wants_other_keys(GsSortState *state, bool all_read)
 	Size		nbytes;
 	bool		crowded;
 
-	if (store->phase != GS_SORT_ENGINE || store->engine->on_device ||
+	if (store->phase != GS_STORE_ENGINE || store->engine->on_device ||
 		store->runs != NULL || store->top.dropped > 0)
 		return false;
 	if (groups != NULL)

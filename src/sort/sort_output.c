@@ -20,7 +20,7 @@ gs_sort_find_next(GsSortState *state, bool forward)
 		return gs_store_fetch_next(&state->store, forward);
 	if (!gs_store_step(&state->store, forward))
 		return ExecClearTuple(state->spec.slot);
-	slot = gs_sort_ties_next(state);
+	slot = gs_sort_device_ties_next(state);
 	if (slot == NULL)
 		gs_store_report_failure(&state->store);
 	return slot;
@@ -50,7 +50,7 @@ gs_sort_next_rows(GsSortState *state, int nwanted, MinimalTuple *rows)
 	const bool	verify = state->spec.verify_output && !state->store.partial;
 	TupleTableSlot *slot;
 
-	if (state->store.phase == GS_SORT_RUNS && !verify)
+	if (state->store.phase == GS_STORE_RUNS && !verify)
 		return gs_store_next_merged(&state->store, rows);
 	slot = verify ? gs_sort_next_verified(state, true) : gs_sort_next(state, true);
 	if (TupIsNull(slot))
@@ -69,8 +69,8 @@ gs_sort_can_rewind(const GsSortState *state)
 
 	if (!state->spec.random_access)
 		return false;
-	bound = gs_sort_limit_compute(state->spec.limit, state->spec.econtext);
-	if (state->store.phase == GS_SORT_FEW || state->store.phase == GS_SORT_ENGINE)
+	bound = gs_read_limit_compute(state->spec.limit, state->spec.econtext);
+	if (state->store.phase == GS_STORE_FEW || state->store.phase == GS_STORE_ENGINE)
 		return bound <= gs_topn_nrows(top);
 	return bound <= top->bound;
 }
@@ -97,6 +97,6 @@ void
 gs_sort_reset(GsSortState *state)
 {
 	if (state->output.ties != NULL)
-		gs_sort_ties_end(state);	/* may own files */
+		gs_sort_device_ties_end(state); /* may own files */
 	gs_sort_clear(state);
 }

@@ -5,8 +5,8 @@
  *
  * Below a Gather Merge, one participant, the consumer, returns the rows of all.  The others, the
  * producers, send it their rows: through a job on a device, or sorted, through streams in shared
- * memory.  What a producer cannot send it sorts itself, and the Gather Merge merges it with the
- * rest.  README.md has the reasons.
+ * memory (share/share_streams.c).  What a producer cannot send it sorts itself, and the Gather Merge
+ * merges it with the rest.  README.md has the reasons.
  *
  * Equal rows come in the order of participants, and for each participant as it read them.
  *
@@ -24,12 +24,12 @@
 #include "guc.h"
 #include "pg_compat.h"
 #include "read/read_tied.h"
-#include "share/share_rows.h"
+#include "share/share_streams.h"
 #include "share/share_state.h"
 #include "sort/sort_parallel.h"
-#include "store/store_device.h"
+#include "store/store_device_choice.h"
 #include "store/store_fetch.h"
-#include "store/store_runs.h"
+#include "store/store_merge.h"
 #include "store/store_space.h"
 
 #include "access/parallel.h"
@@ -71,9 +71,7 @@ gs_sort_parallel_pays(const GsSortColumn *columns, int ncolumns, int nparticipan
 		!gs_key_columns_traits(columns, ncolumns).leave_ties && gs_device_is_likely(nrows);
 }
 
-/*
- * Are streams worth it, which the leader merges?  Not for few rows.
- */
+/* Should workers send sorted rows to the leader by streams?  Not if there are few. */
 static bool
 wants_streams(const GsSortState *state)
 {
@@ -118,7 +116,7 @@ static void
 abandon_streams(GsSortState *state)
 {
 	if (state->participants.streams != NULL && !IsParallelWorker())
-		gs_sort_streams_abandon(state->participants.streams);
+		gs_share_streams_abandon(state->participants.streams);
 }
 
 /* The Gather Merge is about to run again.  Not called any more after that. */
@@ -144,7 +142,7 @@ expect_rescan(GsSortState *state)
 
 /* ----------------------------------------------------------- shared memory */
 
-/* GsShared, then GsSortStreams if the participants may share, or GsShareRanges. */
+/* GsShared, then GsShareStreams if the participants may share, or GsShareRanges. */
 static Size
 offset_of_rows(int nparticipants)
 {
@@ -159,7 +157,7 @@ set_shared(GsSortState *state, void *memory, int nparticipants, bool has_workers
 
 	gs_sort_parallel_set_shared(state, memory);
 	participants->streams = !has_streams ? NULL :
-		(GsSortStreams *) ((char *) memory + offset_of_rows(nparticipants));
+		(GsShareStreams *) ((char *) memory + offset_of_rows(nparticipants));
 	participants->memory = dsa;
 	participants->ranges = !has_workers || state->spec.ngrouped == 0 ? NULL :
 		(GsShareRanges *) ((char *) memory + offset_of_rows(nparticipants));
@@ -171,7 +169,7 @@ Size
 gs_sort_parallel_bytes(const GsSortState *state, int nparticipants)
 {
 	return add_size(offset_of_rows(nparticipants),
-					state->spec.may_share ? gs_sort_streams_bytes(nparticipants) :
+					state->spec.may_share ? gs_share_streams_bytes(nparticipants) :
 					state->spec.ngrouped > 0 ? gs_share_ranges_bytes(nparticipants) : 0);
 }
 
@@ -188,7 +186,7 @@ gs_sort_parallel_create(GsSortState *state, void *memory, int nparticipants, dsm
 	if (state->participants.ranges != NULL)
 		gs_share_ranges_init(state->participants.ranges, nparticipants, segment);
 	if (state->participants.streams != NULL)
-		gs_sort_streams_init(state->participants.streams, nparticipants);
+		gs_share_streams_init(state->participants.streams, nparticipants);
 	expect_rescan(state);
 	reset_shared(state);
 }
@@ -197,7 +195,7 @@ void
 gs_sort_parallel_recreate(GsSortState *state)
 {
 	if (state->participants.streams != NULL)
-		gs_sort_streams_reset(state->participants.streams);
+		gs_share_streams_reset(state->participants.streams);
 	if (state->participants.ranges != NULL)
 		gs_share_ranges_reset(state->participants.ranges);
 	expect_rescan(state);
@@ -512,7 +510,7 @@ gs_sort_parallel_open_reader(GsSortState *state)
 	GsEngineRequest request;
 	const char *why_not;
 
-	if (shared_job->token == 0 || state->store.nread > 0 || state->store.phase != GS_SORT_ENGINE)
+	if (shared_job->token == 0 || state->store.nread > 0 || state->store.phase != GS_STORE_ENGINE)
 		return false;
 	request = gs_store_make_request(&state->store);
 	participants->reader = gs_device_read_shared(&request, state->store.context, shared_job->device,
@@ -553,7 +551,7 @@ offer_rows(GsSortState *state)
 	GsStore    *store = &state->store;
 
 	participants->sends =
-		gs_sort_streams_offer(participants->streams, participant_number(), store);
+		gs_share_streams_offer(participants->streams, participant_number(), store);
 	if (participants->sends)
 	{
 		participants->nsent = store->nread;
@@ -573,12 +571,12 @@ gs_sort_parallel_gather(GsSortState *state)
 		wait_for_producers(participants);
 	if (role == GS_ROLE_PRODUCER)
 		offer_rows(state);
-	if (role == GS_ROLE_CONSUMER && gs_sort_streams_any(participants->streams))
+	if (role == GS_ROLE_CONSUMER && gs_share_streams_any(participants->streams))
 	{
-		if (!gs_sort_streams_merge(participants->streams, &state->store, participants->memory))
+		if (!gs_share_streams_merge(participants->streams, &state->store, participants->memory))
 			gs_store_report_failure(&state->store);
 	}
-	else if (role != GS_ROLE_SERIAL && !participants->sends && state->store.phase == GS_SORT_RUNS)
+	else if (role != GS_ROLE_SERIAL && !participants->sends && state->store.phase == GS_STORE_RUNS)
 		gs_store_begin_merge(&state->store);
 	if (role == GS_ROLE_PRODUCER)
 		gs_shared_leave(participants->shared, participant_number(), NULL);
@@ -590,8 +588,8 @@ gs_sort_parallel_end(GsSortState *state)
 	GsSortParticipants *participants = &state->participants;
 
 	if (participants->sends)
-		gs_sort_streams_send(participants->streams, participant_number(), &state->store,
-							 participants->memory);
+		gs_share_streams_send(participants->streams, participant_number(), &state->store,
+							  participants->memory);
 	participants->sends = false;
 	abandon_streams(state);
 	/*

@@ -51,7 +51,7 @@ may_pay(const GsSortState *state)
 	if (!gs_key_encoder_decides(store->order.key))
 		return !(gs_key_encoder_facts(store->order.key)->can_key_more &&
 				 gs_store_device_is_likely(store));
-	return store->phase == GS_SORT_FEW && !keys_cost_less(&store->order) &&
+	return store->phase == GS_STORE_FEW && !keys_cost_less(&store->order) &&
 		!gs_store_device_is_likely(store);
 }
 
@@ -83,7 +83,7 @@ gs_presorted_begin(GsSortState *state)
 	if (!may_pay(state))
 		return;
 	gs_order_begin_presorted(&store->order);
-	if (store->phase == GS_SORT_FEW && !few_are_in_order(store->few, store->order.compare))
+	if (store->phase == GS_STORE_FEW && !few_are_in_order(store->few, store->order.compare))
 		gs_order_end_presorted(&store->order);
 }
 

@@ -16,7 +16,7 @@
 #include "sort/sort_parallel.h"
 #include "sort/sort_ranges.h"
 #include "store/store_fetch.h"
-#include "store/store_runs.h"
+#include "store/store_merge.h"
 
 #include "access/parallel.h"
 #include "executor/executor.h"
@@ -26,7 +26,7 @@ static void
 end_range(GsSortState *state)
 {
 	GsStore    *store = &state->store;
-	const uint64 end = store->phase == GS_SORT_RUNS ? store->position + 1 : store->nrows;
+	const uint64 end = store->phase == GS_STORE_RUNS ? store->position + 1 : store->nrows;
 
 	gs_share_ranges_end(state->participants.ranges, end - state->participants.range_start,
 						store->nread);
@@ -88,7 +88,7 @@ gs_sort_ranges_share(GsSortState *state)
 	participants->in_ranges = !gs_share_ranges_alone(participants->ranges);
 	if (!participants->in_ranges)
 	{
-		if (store->phase == GS_SORT_RUNS)
+		if (store->phase == GS_STORE_RUNS)
 			gs_store_begin_merge(store);
 		return;
 	}
@@ -110,7 +110,7 @@ next_in_range(GsStore *store)
 {
 	MinimalTuple row;
 
-	if (store->phase == GS_SORT_RUNS)
+	if (store->phase == GS_STORE_RUNS)
 		return gs_store_next_merged(store, &row) == 0 ? NULL : row;
 	return gs_store_step(store, true) ? gs_store_row_at(store, store->position, true) : NULL;
 }

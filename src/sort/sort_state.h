@@ -15,7 +15,7 @@
 #include "read/read_groups.h"
 #include "read/read_limit.h"
 #include "share/share_ranges.h"
-#include "share/share_rows.h"
+#include "share/share_streams.h"
 #include "share/share_state.h"
 #include "stats/stats.h"
 #include "store/store.h"
@@ -26,7 +26,7 @@ typedef struct GsSortState GsSortState;
 typedef struct GsSortParticipants
 {
 	GsShared   *shared;			/* NULL: there are none */
-	GsSortStreams *streams;		/* of a node; NULL: its participants send each other no rows */
+	GsShareStreams *streams;		/* of a node; NULL: its participants send each other no rows */
 	GsShareRanges *ranges;		/* of a node with spec.ngrouped; NULL: it returns all rows */
 	bool		reads;			/* a share of the input of a sort by ranges; false: it came too late */
 	bool		in_ranges;		/* it returns rows of the range that it has taken */
@@ -56,7 +56,7 @@ typedef struct GsSortInput
 	bool		restarted;		/* a device failed, and the child ran twice */
 } GsSortInput;
 
-/* How the ties that a device leaves are ordered (sort_ties.c). */
+/* How the ties that a device leaves are ordered (sort_device_ties.c). */
 typedef struct GsSortTies GsSortTies;
 
 /* Rows are returned (sort_output.c). */
@@ -133,16 +133,16 @@ extern bool gs_sort_reload(GsSortState *state, GsAddRow add);
  */
 extern bool gs_sort_take_back(GsSortState *state, GsAddRow add);
 
-/* ----------------------------------------------------------- sort_ties.c */
+/* ----------------------------------------------------------- sort_device_ties.c */
 
 /*
  * Orders rows that a device leaves tied, if the last columns are only compared or have no full key.
  * The next row that the engine has sorted, in the sort's slot; forward only.  There must be one.
  * Valid until the next call.  NULL: the engine failed.  Comparators may raise errors.
  */
-extern TupleTableSlot *gs_sort_ties_next(GsSortState *state);
+extern TupleTableSlot *gs_sort_device_ties_next(GsSortState *state);
 
 /* No more rows are returned. */
-extern void gs_sort_ties_end(GsSortState *state);
+extern void gs_sort_device_ties_end(GsSortState *state);
 
 #endif							/* GPUSORT_SORT_STATE_H */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sort_stats.c
- *	  What a sort tells the statistics, EXPLAIN and the log.
+ *	  What a sort tells the statistics and the log.
  *
  * A sort is counted when its rows are sorted, because nobody may ever read them to the end; an
  * index build when the index is written (gs_index_sort_report()).  What is known later, which is
@@ -19,9 +19,9 @@
 #include "common/basics.h"
 #include "guc.h"
 #include "sort/sort_stats.h"
+#include "sort/sort_summary.h"
 
 #include "lib/stringinfo.h"
-#include "mb/pg_wchar.h"
 
 /* The memory context of the sort is reset: if the sort has not ended before, an ERROR ends it. */
 static void
@@ -60,12 +60,12 @@ gs_sort_sorter(const GsSortState *state)
 {
 	const GsStore *store = &state->store;
 
-	if (store->phase == GS_SORT_FALLBACK)
+	if (store->phase == GS_STORE_FALLBACK)
 		return GS_SORTER_POSTGRES;
 	if (gs_store_is_on_device(store) || state->participants.nsent > 0 ||
 		(store->runs != NULL && gs_run_set_stats(store->runs)->device != NULL))
 		return GS_SORTER_DEVICE;
-	return store->phase == GS_SORT_ENGINE || store->phase == GS_SORT_RUNS ?
+	return store->phase == GS_STORE_ENGINE || store->phase == GS_STORE_RUNS ?
 		GS_SORTER_CPU : GS_SORTER_NONE;
 }
 
@@ -140,7 +140,7 @@ gs_sort_stats_sorted(GsSortState *state)
 	gs_stats_add(GS_STAT_ROWS, state->store.nread);
 	gs_stats_add(GS_STAT_INPUT_US, stats->us[GS_STEP_INPUT]);
 	gs_stats_add(GS_STAT_SORT_US, stats->us[GS_STEP_SORT]);
-	if (state->store.phase == GS_SORT_FALLBACK)
+	if (state->store.phase == GS_STORE_FALLBACK)
 		count_fallback(state);
 }
 
@@ -158,93 +158,6 @@ gs_sort_stats_end(GsSortState *state)
 	end_step(stats);
 	if (stats->activity.step == GS_STEP_OUTPUT)
 		gs_stats_add(GS_STAT_OUTPUT_US, stats->us[GS_STEP_OUTPUT]);
-}
-
-/* ------------------------------------------------------------------- EXPLAIN */
-
-static const char *
-method_name(GsMethod method)
-{
-	switch (method)
-	{
-		case GS_METHOD_PRESORTED:
-			return "presorted";
-		case GS_METHOD_REVERSED:
-			return "reversed";
-		case GS_METHOD_RADIX:
-			return "radix sort";
-		case GS_METHOD_WARP_MERGE:
-		default:
-			return "merge sort";
-	}
-}
-
-const char *
-gs_sort_engine_reason(const GsSortState *state)
-{
-	if (state->store.phase == GS_SORT_FALLBACK)
-		return state->store.fallback_reason;
-	return gpusort_engine == GS_ENGINE_CUDA || state->input.restarted ? state->store.device_reason :
-		NULL;
-}
-
-void
-gs_sort_summarize(const GsSortState *state, GsSortSummary *summary)
-{
-	const GsStore *store = &state->store;
-	const char *reason = gs_sort_engine_reason(state);
-	const char *prefix = "";
-	const char *method;
-	const char *engine;
-
-	memset(summary, 0, sizeof(*summary));
-	summary->any = true;
-	summary->nrows = store->nrows;
-	summary->nsent = state->participants.nsent;
-	if (store->phase == GS_SORT_FEW)
-	{
-		method = "insertion sort";
-		engine = "none";
-		summary->kilobytes = (gs_few_bytes(store->few) + 1023) / 1024;
-	}
-	/* with runs if the rows of the engine are merged with those of other processes */
-	else if (store->phase == GS_SORT_ENGINE ||
-			 (store->phase == GS_SORT_RUNS && store->engine != NULL))
-	{
-		const GsEngineStats *stats = gs_engine_stats(store->engine);
-
-		prefix = store->top.dropped > 0 ? "top-N " : "";
-		method = method_name(stats->method);
-		engine = stats->engine;
-		summary->devices = stats->devices;
-		summary->kilobytes = (stats->peak_bytes + 1023) / 1024;
-	}
-	else if (store->phase == GS_SORT_RUNS)
-	{
-		const GsRunSetStats *stats = gs_run_set_stats(store->runs);
-
-		method = "external merge";
-		engine = stats->device != NULL ? "cuda" : "cpu";
-		summary->nrows = stats->nrows + store->nnulls;	/* although it may not return them */
-		summary->devices = stats->devices;
-		summary->kilobytes = (stats->disk_bytes + 1023) / 1024;
-		summary->on_disk = true;
-	}
-	else
-	{
-		TuplesortInstrumentation stats;
-
-		tuplesort_get_stats(store->fallback, &stats);
-		method = tuplesort_method_name(stats.sortMethod);
-		engine = "postgres";
-		summary->kilobytes = stats.spaceUsed;
-		summary->on_disk = stats.spaceType == SORT_SPACE_TYPE_DISK;
-	}
-	snprintf(summary->method, sizeof(summary->method), "%s%s", prefix, method);
-	strlcpy(summary->engine, engine, sizeof(summary->engine));
-	if (reason != NULL && strcmp(engine, "cuda") != 0)
-		memcpy(summary->reason, reason,
-			   pg_mbcliplen(reason, strlen(reason), sizeof(summary->reason) - 1));
 }
 
 /* ---------------------------------------------------------------------- log */
@@ -270,7 +183,8 @@ gs_sort_is_slow(const GsSortState *state)
 
 	if (gpusort_log_min_duration < 0)
 		return false;
-	if (groups != NULL ? !groups->at_end : state->store.phase == GS_SORT_FEW || has_sent_all(state))
+	if (groups != NULL ? !groups->at_end :
+		state->store.phase == GS_STORE_FEW || has_sent_all(state))
 		return false;
 	return duration_us(state) >= (uint64) gpusort_log_min_duration * 1000;
 }
@@ -281,7 +195,7 @@ why_no_device(const GsSortState *state)
 {
 	if (state->stats.activity.sorter == GS_SORTER_DEVICE)
 		return NULL;
-	return state->store.phase == GS_SORT_FALLBACK ? state->store.fallback_reason :
+	return state->store.phase == GS_STORE_FALLBACK ? state->store.fallback_reason :
 		state->store.device_reason;
 }
 

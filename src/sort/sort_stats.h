@@ -37,12 +37,6 @@ extern void gs_sort_stats_end(GsSortState *state);
 /* What sorts, or has sorted. */
 extern GsSorter gs_sort_sorter(const GsSortState *state);
 
-/* The summary of a sort whose rows were sorted, for EXPLAIN and the log. */
-extern void gs_sort_summarize(const GsSortState *state, GsSortSummary *summary);
-
-/* Why PostgreSQL's sort was used, or no device although one was requested; NULL: neither. */
-extern const char *gs_sort_engine_reason(const GsSortState *state);
-
 /*
  * Has the sort of a node, when its rows are sorted, those of all batches together, taken as long as
  * gpusort.log_min_duration says; or that of an index, when it has ended?

@@ -24,7 +24,7 @@
 #include "index/index_hook.h"
 #include "index/index_sort.h"
 #include "plan/plan_cost.h"
-#include "store/store_device.h"
+#include "store/store_device_choice.h"
 
 #include "access/genam.h"
 #include "access/relation.h"

@@ -17,7 +17,7 @@
 
 #include "engine/engine.h"
 #include "guc.h"
-#include "store/store_device.h"
+#include "store/store_device_choice.h"
 #include "store/store_space.h"
 
 #include "common/pg_prng.h"
@@ -103,7 +103,7 @@ measure(uint64 nrows, bool on_device)
 	init_layout(&layout);
 	request.layout = &layout;
 	request.memory_limit = MEMORY_BYTES;
-	gs_sort_runtime_init(&request.runtime, context);
+	gs_store_runtime_init(&request.runtime, context);
 	pg_prng_seed(&random, 42);
 
 	INSTR_TIME_SET_CURRENT(start);

@@ -23,7 +23,7 @@
 #define GS_UNBOUNDED	PG_INT64_MAX
 
 typedef struct GsSortGroups GsSortGroups;
-typedef struct GsSortLimit GsSortLimit;
+typedef struct GsReadLimit GsReadLimit;
 
 typedef struct GsSortSpec
 {
@@ -46,12 +46,12 @@ typedef struct GsSortSpec
 								 * their order, so a stable sort ignores them */
 
 	/* how they are returned */
-	GsSortLimit *limit;			/* only the first rows; NULL: all */
+	GsReadLimit *limit;			/* only the first rows; NULL: all */
 	ExprContext *econtext;		/* of the limit */
 	GsStatus	(*write_tied) (void *sort);	/* set by gs_sort_init(): writes rows that a device
 											 * leaves tied as a run, in order */
 	bool		random_access;	/* may be rewound, marked, read backward */
-	bool		verify_output;	/* gpusort.verify: see order_verify.h */
+	bool		verify_output;	/* gpusort.verify: see gs_verify_output_begin() (order.h) */
 	bool		caller_verifies;	/* approximate keys are taken for exact: the caller compares
 									 * the rows that are returned, and sorts again if their
 									 * order is wrong */

@@ -9,7 +9,7 @@
 
 #include "engine/word_sort.h"
 #include "store/store.h"
-#include "store/store_device.h"
+#include "store/store_device_choice.h"
 
 #include "access/htup_details.h"
 #include "utils/memutils.h"
@@ -61,7 +61,7 @@ gs_store_begin_few(GsStore *store)
 		store->few = gs_few_create(spec->columns, spec->ncolumns, spec->desc);
 		MemoryContextSwitchTo(old);
 	}
-	store->phase = GS_SORT_FEW;
+	store->phase = GS_STORE_FEW;
 }
 
 void
@@ -73,7 +73,7 @@ gs_store_recount(GsStore *store)
 void
 gs_store_begin_engine(GsStore *store)
 {
-	store->phase = GS_SORT_ENGINE;
+	store->phase = GS_STORE_ENGINE;
 }
 
 void
@@ -104,7 +104,7 @@ gs_store_take_rows(GsStore *store, uint64 nrows, uint64 nnulls, uint64 bytes_up)
 void
 gs_store_clear(GsStore *store)
 {
-	if (store->phase == GS_SORT_FALLBACK)
+	if (store->phase == GS_STORE_FALLBACK)
 		tuplesort_end(store->fallback); /* may own files */
 	if (store->runs != NULL)
 		gs_run_set_close(store->runs);	/* owns files */

@@ -39,15 +39,15 @@
 /* Where the rows are: see above. */
 typedef enum GsStorePhase
 {
-	GS_SORT_IDLE,				/* nowhere: none was read yet */
-	GS_SORT_FEW,				/* in few */
-	GS_SORT_ENGINE,				/* in engine, earlier ones in runs */
-	GS_SORT_RUNS,				/* in runs, being merged */
-	GS_SORT_FALLBACK			/* in fallback */
+	GS_STORE_IDLE,				/* nowhere: none was read yet */
+	GS_STORE_FEW,				/* in few */
+	GS_STORE_ENGINE,			/* in engine, earlier ones in runs */
+	GS_STORE_RUNS,				/* in runs, being merged */
+	GS_STORE_FALLBACK			/* in fallback */
 } GsStorePhase;
 
 /* Rows fetched from an engine at a time. */
-#define GS_SORT_WINDOW	8
+#define GS_STORE_WINDOW	8
 
 /* What participants of a parallel plan do with the rows of a full store. */
 typedef struct GsStorePolicy
@@ -106,7 +106,7 @@ typedef struct GsStore
 	GsOrder    *groups;			/* of the columns that ranges do not divide; NULL: not known yet */
 	int64		window_start;	/* position of window[0] */
 	int			window_rows;	/* 0: the window is empty */
-	const void *window[GS_SORT_WINDOW];
+	const void *window[GS_STORE_WINDOW];
 } GsStore;
 
 /*
@@ -125,7 +125,10 @@ extern void gs_store_set_policy(GsStore *store, const GsStorePolicy *policy);
 /* No row moves to a device from now on.  The reason is for EXPLAIN; NULL: as it was. */
 extern void gs_store_forbid_device(GsStore *store, const char *reason);
 
-/* The first rows are kept without an engine: put_few() is called for each as long as it is true. */
+/*
+ * The first rows are kept without an engine: gs_store_put_few() is called for each as long as it
+ * is true.
+ */
 extern void gs_store_begin_few(GsStore *store);
 
 static inline bool
@@ -183,7 +186,7 @@ gs_store_count_ordered(GsStore *store, uint64 nrows)
 static inline bool
 gs_store_is_on_device(const GsStore *store)
 {
-	return store->phase == GS_SORT_ENGINE && store->engine->on_device;
+	return store->phase == GS_STORE_ENGINE && store->engine->on_device;
 }
 
 /* ------------------------------------------------------- before rows are read */
@@ -202,7 +205,7 @@ extern bool gs_store_device_is_likely(const GsStore *store);
 
 /*
  * May a device sort by the columns before the first one that is compared?  Then rows that are equal
- * in these columns are ordered as they are returned (sort/sort_ties.c).
+ * in these columns are ordered as they are returned (sort/sort_device_ties.c).
  */
 extern bool gs_store_may_order_ties(const GsStore *store);
 

@@ -6,15 +6,16 @@
  * A tuplesort is needed where gpusort cannot continue: a value has no code, or more rows than
  * memory holds may be returned twice.  The rows so far move to the tuplesort, while the engine
  * frees its memory batch by batch; the child's following rows are added to the tuplesort
- * (sort_input.c).  No row was returned yet, so the result is the same.  The limits (work_mem,
- * temp_file_limit) are PostgreSQL's.
+ * (sort/sort_input.c).  No row was returned yet, so the result is the same.  The limits (work_mem,
+ * temp_file_limit) are PostgreSQL's.  If a device fails, nothing is left to move: then the child is
+ * read again (sort/sort_failure.c).
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "pg_compat.h"
-#include "store/store_device.h"
+#include "store/store_device_choice.h"
 #include "store/store_fallback.h"
 #include "store/store_fetch.h"
 #include "store/store_space.h"
@@ -96,7 +97,7 @@ gs_store_begin_fallback(GsStore *store, int memory_kb, GsStatus status, const ch
 	if (bounded)
 		tuplesort_set_bound(store->fallback, store->top.bound);
 	MemoryContextSwitchTo(old);
-	store->phase = GS_SORT_FALLBACK;
+	store->phase = GS_STORE_FALLBACK;
 	gs_stats_add(status == GS_STATUS_OK ? GS_STAT_FALLBACKS_KEY :
 				 status == GS_STATUS_DISPROVED ? GS_STAT_FALLBACKS_ORDER : GS_STAT_FALLBACKS_MEMORY,
 					 1);
@@ -109,13 +110,13 @@ gs_store_begin_fallback(GsStore *store, int memory_kb, GsStatus status, const ch
 static GsStatus
 drain_sorted(GsEngine *engine, GsTakeRow take, void *arg, bool *taken)
 {
-	const void *rows[GS_SORT_WINDOW];
+	const void *rows[GS_STORE_WINDOW];
 	uint64		position = 0;
 	size_t		nrows;
 	GsStatus	status = GS_STATUS_OK;
 
 	while (*taken &&
-		   (status = gs_engine_fetch(engine, position, GS_SORT_WINDOW, rows,
+		   (status = gs_engine_fetch(engine, position, GS_STORE_WINDOW, rows,
 									 &nrows)) == GS_STATUS_OK && nrows > 0)
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -193,10 +194,10 @@ move_runs(GsStore *store)
 /*
  * The tuplesort gets all of the memory, because the engine frees its own as the tuplesort fills;
  * runs need some of it to be read.  With three quarters, a tuplesort of more rows than that merges
- * more runs, some of them once more: 1.10 of PostgreSQL's processor time with work_mem = 256kB or
- * 1MB, instead of 0.95 to 0.97 (200,000 rows of 120 bytes by an int; Intel Xeon, PostgreSQL 15.20,
- * 2026-11-27).  The peak is 1.00 to 1.20 times work_mem, instead of 0.88 to 1.10, since an engine
- * takes less for most rows than a tuplesort.
+ * more runs, some of them once more.  Processor time, relative to PostgreSQL's: three quarters
+ * 1.10, all 0.95 to 0.97 (200,000 rows of 120 bytes by an int, work_mem = 256kB or 1MB; Intel Xeon,
+ * PostgreSQL 15.20, 2026-11-27).  Peak, relative to work_mem: three quarters 0.88 to 1.10, all 1.00
+ * to 1.20, since an engine takes less for most rows than a tuplesort.
  *
  * An engine that has sorted frees no memory meanwhile: then the tuplesort gets what is left,
  * and at least a quarter.  If the system has no more memory, it gets little,

@@ -36,7 +36,7 @@ GsStatus
 gs_store_fill_window(GsStore *store, int64 position)
 {
 	size_t		fetched;
-	GsStatus	status = gs_engine_fetch(store->engine, position, GS_SORT_WINDOW,
+	GsStatus	status = gs_engine_fetch(store->engine, position, GS_STORE_WINDOW,
 										 store->window, &fetched);
 
 	store->window_start = position;
@@ -49,7 +49,7 @@ gs_store_fill_window(GsStore *store, int64 position)
 static pg_noinline void
 move_window(GsStore *store, int64 position, bool forward)
 {
-	int64		start = forward ? position : Max(position - (GS_SORT_WINDOW - 1), 0);
+	int64		start = forward ? position : Max(position - (GS_STORE_WINDOW - 1), 0);
 
 	do
 	{
@@ -65,7 +65,7 @@ move_window(GsStore *store, int64 position, bool forward)
 const void *
 gs_store_row_at(GsStore *store, int64 position, bool forward)
 {
-	if (store->phase == GS_SORT_RUNS)
+	if (store->phase == GS_STORE_RUNS)
 		return gs_run_set_next(store->runs);
 	if (position < store->window_start ||
 		position >= store->window_start + store->window_rows)
@@ -109,7 +109,7 @@ gs_store_fetch_next(GsStore *store, bool forward)
 	TupleTableSlot *slot = store->spec->slot;
 	int64		position;
 
-	if (store->phase == GS_SORT_FALLBACK)
+	if (store->phase == GS_STORE_FALLBACK)
 	{
 		gs_store_get_fallback(store, forward, slot);
 		return slot;
@@ -117,7 +117,7 @@ gs_store_fetch_next(GsStore *store, bool forward)
 	if (!gs_store_step(store, forward))
 		return ExecClearTuple(slot);
 	position = store->position;
-	if (store->phase == GS_SORT_FEW)
+	if (store->phase == GS_STORE_FEW)
 		gs_few_get(store->few, position, slot);
 	else
 		gs_store_row_to_slot(store, store->order.keys_only ? value_at(store, position, forward) :
@@ -234,7 +234,7 @@ void
 gs_store_rewind(GsStore *store)
 {
 	ExecClearTuple(store->spec->slot);
-	if (store->phase == GS_SORT_FALLBACK)
+	if (store->phase == GS_STORE_FALLBACK)
 		tuplesort_rescan(store->fallback);
 	store->position = -1;
 }
@@ -242,7 +242,7 @@ gs_store_rewind(GsStore *store)
 void
 gs_store_mark(GsStore *store)
 {
-	if (store->phase == GS_SORT_FALLBACK)
+	if (store->phase == GS_STORE_FALLBACK)
 		tuplesort_markpos(store->fallback);
 	else
 		store->mark = store->position;
@@ -251,7 +251,7 @@ gs_store_mark(GsStore *store)
 void
 gs_store_restore(GsStore *store)
 {
-	if (store->phase == GS_SORT_FALLBACK)
+	if (store->phase == GS_STORE_FALLBACK)
 		tuplesort_restorepos(store->fallback);
 	else
 		store->position = store->mark;

@@ -48,7 +48,7 @@ gs_store_row_to_slot(const GsStore *store, const void *row, TupleTableSlot *slot
 /* The rows are sorted, nrows of them: the first one is returned next. */
 extern void gs_store_begin_output(GsStore *store, uint64 nrows);
 
-/* Fetches rows from the engine to the window, from a position on: GS_SORT_WINDOW rows or fewer. */
+/* Fetches rows from the engine to the window, from a position on: GS_STORE_WINDOW rows or fewer. */
 extern GsStatus gs_store_fill_window(GsStore *store, int64 position);
 
 /* The window is empty from now on. */

@@ -7,12 +7,12 @@
  * each page at the first access.  Huge pages cause 512 times fewer page faults: 0.05 s a gigabyte
  * instead of 0.35 s (Zen 5, Linux 6.18, 2026-11).
  *
- * Some virtual machines return free memory to the host in blocks of the size of a huge page, and
- * at the first access the host has to find memory again: 4.4 ms a huge page on the same machine,
- * instead of 0.09 ms, while 512 small pages take 0.6 ms.  The kernel gives the huge pages that
- * were not returned first.  So huge pages are accessed and timed when memory is allocated, and the
- * first that is slower than small pages is the last: the rest, and what is allocated after it for
- * a while, uses small pages.
+ * Some virtual machines return free memory to the host in blocks of the size of a huge page.  At
+ * the first access the host has to find memory again.  On the same machine, a huge page then takes
+ * 4.4 ms instead of 0.09 ms, and 512 small pages 0.6 ms.  The kernel gives the huge pages that were
+ * not returned first.  So huge pages are accessed and timed when memory is allocated.  The first
+ * that is slower than small pages is the last: the rest, and what is allocated after it for a
+ * while, uses small pages.
  *
  * Small pages that are mapped by one call take three quarters of the time (Zen 3, Linux 6.18,
  * 2026-11). But pages that are mapped when memory is allocated are used even if no row is ever
@@ -165,7 +165,7 @@ check_interrupts(void *arg)
 }
 
 void
-gs_sort_runtime_init(GsRuntime *runtime, MemoryContext context)
+gs_store_runtime_init(GsRuntime *runtime, MemoryContext context)
 {
 	runtime->arg = context;
 	runtime->allocate = allocate;

@@ -6,7 +6,7 @@
  * The rows of a serial sort start in the CPU engine.  When the batch is full:
  *
  *	  1. a top-N sort drops the rows that are not needed (store_topn.c);
- *	  2. if there are now enough rows, they move to a device (store_device.c);
+ *	  2. if there are now enough rows, they move to a device (store_device_choice.c);
  *	  3. the engine gives another batch, if its memory limit allows;
  *	  4. if it does not, 1 and 2 are tried again, whatever they gain;
  *	  5. if that does not help, the rows are written as a run, and an empty
@@ -24,7 +24,7 @@
 #include "postgres.h"
 
 #include "guc.h"
-#include "store/store_device.h"
+#include "store/store_device_choice.h"
 #include "store/store_space.h"
 
 #include "miscadmin.h"
@@ -62,7 +62,7 @@ gs_store_make_request(GsStore *store)
 				PG_INT32_MAX)
 	};
 
-	gs_sort_runtime_init(&request.runtime, store->context);
+	gs_store_runtime_init(&request.runtime, store->context);
 	if (gs_key_encoder_facts(store->order.key)->first_tied >= 0)
 	{
 		request.compare = &gs_order_tied_rows;
@@ -208,7 +208,6 @@ gs_store_may_write_run(const GsStore *store)
 		!(store->engine->on_device && gs_order_verifies_keys(&store->order));
 }
 
-/* A tuplesort returns rows without keys, so runs of its rows have none. */
 void
 gs_store_begin_runs(GsStore *store)
 {
@@ -219,7 +218,8 @@ gs_store_begin_runs(GsStore *store)
 	if (store->runs != NULL)
 		return;
 	old = MemoryContextSwitchTo(store->context);
-	order = store->phase == GS_SORT_FALLBACK ? gs_order_compared(&store->order) :
+	/* a tuplesort returns rows without keys, so runs of its rows have none */
+	order = store->phase == GS_STORE_FALLBACK ? gs_order_compared(&store->order) :
 		gs_order_merged(&store->order);
 	store->runs = gs_run_set_create(spec->columns, spec->ncolumns, spec->desc, store->order.key,
 									&order, store->memory_limit, &spec->run_files);

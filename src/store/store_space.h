@@ -14,7 +14,7 @@
  * What a backend lends to an engine: memory of the context, whose reset frees all that an engine
  * holds, also after an ERROR, with huge pages for large blocks; and CHECK_FOR_INTERRUPTS().
  */
-extern void gs_sort_runtime_init(GsRuntime *runtime, MemoryContext context);
+extern void gs_store_runtime_init(GsRuntime *runtime, MemoryContext context);
 
 /* The request for an engine that opens now. */
 extern GsEngineRequest gs_store_make_request(GsStore *store);

@@ -104,7 +104,8 @@ job_share(Client *client, const Table *table, uint32_t participant)
 }
 
 static void
-send_join(Client *client, const Table *table, GsMessageType type, uint64_t token, uint32_t participant)
+send_join(Client *client, const Table *table, GsMessageType type, uint64_t token,
+		  uint32_t participant)
 {
 	GsJobJoin	join = {
 		.token = token,

@@ -3,7 +3,7 @@
  * device_host.h
  *	  The CPU as a device.
  *
- * ISO C and CUDA.
+ * C without PostgreSQL, and CUDA.
  *
  *-------------------------------------------------------------------------
  */

@@ -7,7 +7,7 @@
  * memory is host memory.  Records are validated as on any device, because they
  * come from a client.
  *
- * ISO C.
+ * C without PostgreSQL.
  *
  *-------------------------------------------------------------------------
  */

@@ -6,7 +6,7 @@
  *	  host		the CPU
  *	  host:4	the CPU as several devices, which share its memory
  *
- * ISO C.
+ * C without PostgreSQL.
  *
  *-------------------------------------------------------------------------
  */

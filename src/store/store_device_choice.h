@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
- * store_device.h
+ * store_device_choice.h
  *	  When a sort uses a device, and how its rows get there.
  *
  *-------------------------------------------------------------------------
  */
-#ifndef GPUSORT_STORE_DEVICE_H
-#define GPUSORT_STORE_DEVICE_H
+#ifndef GPUSORT_STORE_DEVICE_CHOICE_H
+#define GPUSORT_STORE_DEVICE_CHOICE_H
 
 #include "engine/engine.h"
 
@@ -45,4 +45,4 @@ extern GsEngine *gs_device_read_shared(const GsEngineRequest *request, MemoryCon
 /* Closes any engine, after the bytes that a device sent and received were counted. */
 extern void gs_device_close(GsEngine *engine);
 
-#endif							/* GPUSORT_STORE_DEVICE_H */
+#endif							/* GPUSORT_STORE_DEVICE_CHOICE_H */

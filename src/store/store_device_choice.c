@@ -1,12 +1,14 @@
 /*-------------------------------------------------------------------------
  *
- * store_device.c
+ * store_device_choice.c
  *	  When a sort uses a device, and how its rows get there.
  *
  * A serial sort starts in the CPU engine (src/sort/README.md).  When it moves, its rows are copied
  * to the buffers that are shared with gpusortd, in input order, and the following rows are written
  * there directly.  A job that participants of a parallel plan share is on a device from the first
  * row on.
+ *
+ * store_space.c asks when a batch is full, and sort_parallel.c before the first row of a job.
  *
  * If anything fails before all rows are copied, the sort stays in the CPU engine, and EXPLAIN shows
  * the reason.
@@ -18,7 +20,7 @@
 #include "client/gpu_client.h"
 #include "guc.h"
 #include "stats/stats.h"
-#include "store/store_device.h"
+#include "store/store_device_choice.h"
 
 #include "miscadmin.h"
 

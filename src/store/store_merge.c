@@ -1,10 +1,11 @@
 /*-------------------------------------------------------------------------
  *
- * store_runs.c
+ * store_merge.c
  *	  Merges runs, of one sort or several.
  *
- * store_space.c writes runs if memory does not hold all rows.  In a parallel index build each
- * process writes runs, and then merges a range of all of them, or the leader merges all.
+ * store_space.c writes runs if memory does not hold all rows; run/run_set.c merges the rows.  In a
+ * parallel index build each process writes runs, and then merges a range of all of them, or the
+ * leader merges all.
  *
  * Temporary files belong to the resource owner, which removes them after ERROR and cancel.
  *
@@ -12,10 +13,10 @@
  */
 #include "postgres.h"
 
-#include "store/store_device.h"
+#include "store/store_device_choice.h"
 #include "store/store_fallback.h"
 #include "store/store_fetch.h"
-#include "store/store_runs.h"
+#include "store/store_merge.h"
 #include "store/store_space.h"
 
 #include "miscadmin.h"
@@ -37,7 +38,7 @@ close_engine(GsStore *store)
 	if (store->engine != NULL)
 		gs_device_close(store->engine);
 	store->engine = NULL;
-	store->phase = GS_SORT_RUNS;
+	store->phase = GS_STORE_RUNS;
 }
 
 GsStatus
@@ -104,7 +105,7 @@ gs_store_begin_groups(GsStore *store, int range, int nranges, int ncolumns)
 	GsOrder    *order = group_order(store, ncolumns);
 	GsMergeOrder groups;
 
-	if (store->phase == GS_SORT_ENGINE)
+	if (store->phase == GS_STORE_ENGINE)
 	{
 		gs_store_begin_groups_of_engine(store, range, nranges, order->compare);
 		return true;
@@ -145,12 +146,12 @@ write_fallback(GsStore *store)
 bool
 gs_store_make_runs(GsStore *store)
 {
-	if (store->phase == GS_SORT_RUNS)
+	if (store->phase == GS_STORE_RUNS)
 		return true;
 	if (store->nread == 0)
 		gs_order_end_presorted(&store->order); /* no row lacks a key */
 	gs_store_begin_runs(store);
-	if (store->phase == GS_SORT_FALLBACK)
+	if (store->phase == GS_STORE_FALLBACK)
 		write_fallback(store);
 	else if (gs_store_write_sorted(store) != GS_STATUS_OK)
 		return false;
@@ -165,7 +166,7 @@ gs_store_make_run_of_engine(GsStore *store)
 		gs_order_end_presorted(&store->order); /* no row lacks a key */
 	gs_store_begin_runs(store);
 	gs_run_set_add_engine(store->runs, store->engine);
-	store->phase = GS_SORT_RUNS;
+	store->phase = GS_STORE_RUNS;
 }
 
 void

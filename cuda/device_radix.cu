@@ -1,10 +1,12 @@
 /*-------------------------------------------------------------------------
  *
- * kernel_radix.cu
- *	  The radix sort of gpusortd: 64-bit keys, alone or with 32-bit values.
+ * device_radix.cu
+ *	  Host side of the radix sort: checks the arguments, chooses kernels and queues them.
+ *	  The kernels: kernel_radix_{block,count,pass}.cuh.
  *
- * Depending on the number of keys, a sort is one block and one launch (kernel_radix_block.cuh),
- * or a count and passes (kernel_radix_launch.cuh) with tiles of three sizes (tuning.cuh).
+ * Keys have 64 bits, alone or with 32-bit values.  Depending on their number, a sort is one block
+ * and one launch, or a count and passes (kernel_radix_launch.cuh) with tiles of three sizes
+ * (tuning.cuh).
  *
  *-------------------------------------------------------------------------
  */

@@ -1,12 +1,14 @@
 /*-------------------------------------------------------------------------
  *
- * plan_choice.c
+ * plan_replace.c
  *	  Decides whether a sort is replaced by a GpuSort.
  *
  * This is asked twice: when the planner compares paths (plan_path.c), and when its plan is
  * rewritten (plan_rewrite.c).  The answers must agree, or a plan would be chosen for a GpuSort
  * that is then not made.  Therefore both use the settings of the first time: a hint may change
  * settings while a query is planned and restore them before its plan is rewritten.
+ *
+ * Whether a GpuSort then uses the GPU is decided at execution time (store_device_choice.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -36,10 +38,10 @@
 #define LEAST_GROUP_ROWS	1.5
 #define LEAST_GROUP_ROWS_COLLATED	9
 
-GsChoiceSettings
-gs_choice_settings(void)
+GsReplaceSettings
+gs_replace_settings(void)
 {
-	return (GsChoiceSettings) {
+	return (GsReplaceSettings) {
 		.enabled = gpusort_enabled,
 			.force = gpusort_force,
 			.debug_plan = gpusort_debug_plan,
@@ -49,12 +51,12 @@ gs_choice_settings(void)
 }
 
 char *
-gs_plan_choice_why_not(const GsChoiceSettings *settings, const GsSortColumn *columns,
-					   int ncolumns, double nrows, const GsPlanLimit *bound)
+gs_plan_replace_why_not(const GsReplaceSettings *settings, const GsSortColumn *columns,
+						int ncolumns, double nrows, const GsPlanLimit *bound)
 {
 	char	   *why_not;
 
-	if (gs_plan_choice_is_small(settings, nrows))
+	if (gs_plan_replace_is_small(settings, nrows))
 		return psprintf("the estimated number of rows, %.0f, is less than gpusort.min_rows (%d)",
 						nrows, settings->min_rows);
 	if (!gs_key_columns_can_encode(columns, ncolumns, &why_not))
@@ -72,9 +74,9 @@ gs_plan_choice_why_not(const GsChoiceSettings *settings, const GsSortColumn *col
 }
 
 char *
-gs_plan_choice_why_not_groups(const GsChoiceSettings *settings, const GsSortColumn *columns,
-							  int ncolumns, int npresorted, double group_rows,
-							  const GsPlanLimit *bound)
+gs_plan_replace_why_not_groups(const GsReplaceSettings *settings, const GsSortColumn *columns,
+							   int ncolumns, int npresorted, double group_rows,
+							   const GsPlanLimit *bound)
 {
 	GsKeyTraits traits;
 

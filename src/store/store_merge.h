@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
- * store_runs.h
+ * store_merge.h
  *	  Merges runs, of one sort or several.
  *
  *-------------------------------------------------------------------------
  */
-#ifndef GPUSORT_STORE_RUNS_H
-#define GPUSORT_STORE_RUNS_H
+#ifndef GPUSORT_STORE_MERGE_H
+#define GPUSORT_STORE_MERGE_H
 
 #include "store/store.h"
 
@@ -86,4 +86,4 @@ extern bool gs_store_begin_groups(GsStore *store, int range, int nranges, int nc
 /* Sets how much memory a merge may take; if this is not called, as much as the sort. */
 extern void gs_store_set_merge_memory(GsStore *store, int memory_kb);
 
-#endif							/* GPUSORT_STORE_RUNS_H */
+#endif							/* GPUSORT_STORE_MERGE_H */

@@ -1,8 +1,10 @@
 /*-------------------------------------------------------------------------
  *
- * kernel_merge.cu
- *	  The merge sort of gpusortd: 64-bit keys, alone or with 32-bit values and
- *	  the tails of strings.
+ * device_merge.cu
+ *	  Host side of the merge sort: checks the arguments, chooses kernels and queues them.
+ *	  The kernels: kernel_merge.cuh.
+ *
+ * Keys have 64 bits, alone or with 32-bit values and the tails of strings.
  *
  *-------------------------------------------------------------------------
  */

@@ -1,10 +1,11 @@
 /*-------------------------------------------------------------------------
  *
- * share_rows.c
+ * share_streams.c
  *	  Rows that several processes have sorted, which are merged in others.
  *
  * Workers of a parallel plan send them in order, with their keys, through streams
- * (run/run_stream.h).  Whoever receives streams merges them with its own rows as if they were runs.
+ * (run/run_stream.h), unless they send them to one job of a device (sort/sort_parallel.c).
+ * Whoever receives streams merges them with its own rows as if they were runs.
  *
  * The leader also returns the rows, one at a time, so everybody waits for it.  If there are many
  * workers, they merge for it: each receives the streams of up to three others, and the leader one
@@ -21,9 +22,9 @@
  * A worker receives the rows of those that follow it, so ties are in the order of participants.
  * When all have sorted, the leader decides who sends to whom, and no one sends before.
  *
- * A query of 10 M rows of 150 bytes by a bigint, 8 workers: 0.95 s, and 1.20 s if the leader
- * receives all streams; by a text "C" 1.10 and 1.43 s (medians of 4 by turns; 16 cores of an Intel
- * Xeon, PostgreSQL 15.20, 2026-11-24).  A bigint alone takes 1.0 s either way, so the leader
+ * A query of 10 M rows of 150 bytes, 8 workers.  By a bigint: 0.95 s, and 1.20 s if the leader
+ * receives all streams.  By a text "C": 1.10 s, and 1.43 s (medians of 4 by turns; 16 cores of an
+ * Intel Xeon, PostgreSQL 15.20, 2026-11-24).  A bigint alone takes 1.0 s either way, so the leader
  * receives rows that are only keys.
  *
  * In an index build, a participant leaves the rows as runs in files that all processes can open, as
@@ -43,8 +44,8 @@
 
 #include "guc.h"
 #include "pg_compat.h"
-#include "share/share_rows.h"
-#include "store/store_runs.h"
+#include "share/share_streams.h"
+#include "store/store_merge.h"
 
 #include "miscadmin.h"
 #include "storage/condition_variable.h"
@@ -69,7 +70,7 @@ typedef enum Decision
 	ABANDONED					/* nowhere */
 } Decision;
 
-struct GsSortStreams
+struct GsShareStreams
 {
 	int			nparticipants;
 	pg_atomic_uint32 decision;	/* of the leader */
@@ -78,21 +79,21 @@ struct GsSortStreams
 };
 
 Size
-gs_sort_streams_bytes(int nparticipants)
+gs_share_streams_bytes(int nparticipants)
 {
-	return add_size(offsetof(GsSortStreams, offers), mul_size(sizeof(Offer), nparticipants));
+	return add_size(offsetof(GsShareStreams, offers), mul_size(sizeof(Offer), nparticipants));
 }
 
 void
-gs_sort_streams_init(GsSortStreams *streams, int nparticipants)
+gs_share_streams_init(GsShareStreams *streams, int nparticipants)
 {
-	memset(streams, 0, gs_sort_streams_bytes(nparticipants));
+	memset(streams, 0, gs_share_streams_bytes(nparticipants));
 	streams->nparticipants = nparticipants;
-	gs_sort_streams_reset(streams);
+	gs_share_streams_reset(streams);
 }
 
 void
-gs_sort_streams_reset(GsSortStreams *streams)
+gs_share_streams_reset(GsShareStreams *streams)
 {
 	pg_atomic_init_u32(&streams->decision, NOT_DECIDED);
 	ConditionVariableInit(&streams->decided);
@@ -114,15 +115,15 @@ is_enum_alone(const GsStore *store)
 }
 
 bool
-gs_sort_streams_offer(GsSortStreams *streams, int participant, GsStore *store)
+gs_share_streams_offer(GsShareStreams *streams, int participant, GsStore *store)
 {
-	if (store->nread == 0 || (store->phase != GS_SORT_ENGINE && store->phase != GS_SORT_RUNS))
+	if (store->nread == 0 || (store->phase != GS_STORE_ENGINE && store->phase != GS_STORE_RUNS))
 		return false;
 	if (gs_key_encoder_dictionary_values(store->order.key) > 0)
 		return false;			/* the leader's codes are others */
 	if (is_enum_alone(store))
 		return false;
-	if (store->phase == GS_SORT_ENGINE)
+	if (store->phase == GS_STORE_ENGINE)
 		gs_store_make_run_of_engine(store);
 	gs_store_complete_runs(store);
 	gs_store_describe_rows(store, &streams->offers[participant].rows);
@@ -130,7 +131,7 @@ gs_sort_streams_offer(GsSortStreams *streams, int participant, GsStore *store)
 }
 
 bool
-gs_sort_streams_any(const GsSortStreams *streams)
+gs_share_streams_any(const GsShareStreams *streams)
 {
 	for (int i = 0; i < streams->nparticipants; i++)
 	{
@@ -143,7 +144,7 @@ gs_sort_streams_any(const GsSortStreams *streams)
 /* ------------------------------------------------------- who sends to whom */
 
 static void
-decide(GsSortStreams *streams, Decision decision)
+decide(GsShareStreams *streams, Decision decision)
 {
 	pg_write_barrier();
 	pg_atomic_write_u32(&streams->decision, decision);
@@ -151,7 +152,7 @@ decide(GsSortStreams *streams, Decision decision)
 }
 
 static Decision
-wait_for_decision(GsSortStreams *streams)
+wait_for_decision(GsShareStreams *streams)
 {
 	Decision	decision;
 
@@ -168,7 +169,7 @@ wait_for_decision(GsSortStreams *streams)
  * of its part.
  */
 static void
-set_receivers(GsSortStreams *streams, const int *senders, int nsenders, int receiver, int nparts)
+set_receivers(GsShareStreams *streams, const int *senders, int nsenders, int receiver, int nparts)
 {
 	for (int i = 0; i < nparts; i++)
 	{
@@ -193,10 +194,10 @@ has_processors(int n)
 
 /*
  * Workers merge only rows, by keys that all have or by none, and only if each has a processor: with
- * two for nine participants, the query takes an eighth more processor time.  sort: the leader's.
+ * two for nine participants, the query takes an eighth more processor time.  store: the leader's.
  */
 static void
-choose_receivers(GsSortStreams *streams, const GsStore *store)
+choose_receivers(GsShareStreams *streams, const GsStore *store)
 {
 	int		   *senders = palloc(sizeof(int) * streams->nparticipants);
 	int			nsenders = 0;
@@ -219,7 +220,7 @@ choose_receivers(GsSortStreams *streams, const GsStore *store)
 
 /* Do its rows come to the receiver, by one stream or several? */
 static bool
-is_received(const GsSortStreams *streams, int participant, int receiver)
+is_received(const GsShareStreams *streams, int participant, int receiver)
 {
 	while (participant != receiver && participant != 0)
 		participant = streams->offers[participant].receiver;
@@ -228,7 +229,7 @@ is_received(const GsSortStreams *streams, int participant, int receiver)
 
 /* Merges what comes to a participant with its own rows. */
 static void
-receive(GsSortStreams *streams, int receiver, GsStore *store, dsa_area *memory)
+receive(GsShareStreams *streams, int receiver, GsStore *store, dsa_area *memory)
 {
 	for (int i = 0; i < streams->nparticipants; i++)
 	{
@@ -242,7 +243,7 @@ receive(GsSortStreams *streams, int receiver, GsStore *store, dsa_area *memory)
 }
 
 static bool
-has_senders(const GsSortStreams *streams, int receiver)
+has_senders(const GsShareStreams *streams, int receiver)
 {
 	for (int i = 0; i < streams->nparticipants; i++)
 	{
@@ -255,7 +256,7 @@ has_senders(const GsSortStreams *streams, int receiver)
 /* ------------------------------------------------------------ send and merge */
 
 void
-gs_sort_streams_send(GsSortStreams *streams, int participant, GsStore *store, dsa_area *memory)
+gs_share_streams_send(GsShareStreams *streams, int participant, GsStore *store, dsa_area *memory)
 {
 	if (wait_for_decision(streams) == ABANDONED)
 		return;
@@ -266,9 +267,9 @@ gs_sort_streams_send(GsSortStreams *streams, int participant, GsStore *store, ds
 }
 
 bool
-gs_sort_streams_merge(GsSortStreams *streams, GsStore *store, dsa_area *memory)
+gs_share_streams_merge(GsShareStreams *streams, GsStore *store, dsa_area *memory)
 {
-	if (store->phase == GS_SORT_ENGINE)
+	if (store->phase == GS_STORE_ENGINE)
 		gs_store_make_run_of_engine(store);
 	else if (!gs_store_make_runs(store))
 		return false;
@@ -279,7 +280,7 @@ gs_sort_streams_merge(GsSortStreams *streams, GsStore *store, dsa_area *memory)
 }
 
 void
-gs_sort_streams_abandon(GsSortStreams *streams)
+gs_share_streams_abandon(GsShareStreams *streams)
 {
 	decide(streams, ABANDONED);
 	for (int i = 0; i < streams->nparticipants; i++)
@@ -288,7 +289,7 @@ gs_sort_streams_abandon(GsSortStreams *streams)
 
 /* --------------------------------------------------------- runs of index builds */
 
-struct GsSortGather
+struct GsShareGather
 {
 	dsm_handle	segment;
 	SharedFileSet files;
@@ -297,47 +298,47 @@ struct GsSortGather
 };
 
 Size
-gs_sort_gather_bytes(int nparticipants)
+gs_share_gather_bytes(int nparticipants)
 {
-	return add_size(offsetof(GsSortGather, runs), mul_size(sizeof(GsSharedRuns), nparticipants));
+	return add_size(offsetof(GsShareGather, runs), mul_size(sizeof(GsSharedRuns), nparticipants));
 }
 
 void
-gs_sort_gather_init(GsSortGather *gather, int nparticipants, dsm_segment *segment)
+gs_share_gather_init(GsShareGather *gather, int nparticipants, dsm_segment *segment)
 {
-	memset(gather, 0, gs_sort_gather_bytes(nparticipants));
+	memset(gather, 0, gs_share_gather_bytes(nparticipants));
 	gather->nparticipants = nparticipants;
 	gather->segment = dsm_segment_handle(segment);
 	SharedFileSetInit(&gather->files, segment);
 }
 
 void
-gs_sort_gather_attach(GsSortGather *gather)
+gs_share_gather_attach(GsShareGather *gather)
 {
 	SharedFileSetAttach(&gather->files, dsm_find_mapping(gather->segment));
 }
 
 void
-gs_sort_gather_reset(GsSortGather *gather)
+gs_share_gather_reset(GsShareGather *gather)
 {
 	SharedFileSetDeleteAll(&gather->files);
 	memset(gather->runs, 0, mul_size(sizeof(GsSharedRuns), gather->nparticipants));
 }
 
 SharedFileSet *
-gs_sort_gather_file_set(GsSortGather *gather)
+gs_share_gather_file_set(GsShareGather *gather)
 {
 	return &gather->files;
 }
 
 GsRunPlace
-gs_sort_gather_files(GsSortGather *gather, int participant)
+gs_share_gather_files(GsShareGather *gather, int participant)
 {
 	return (GsRunPlace) {.set = &gather->files,.owner = participant};
 }
 
 bool
-gs_sort_gather_emit(GsSortGather *gather, int participant, GsStore *store)
+gs_share_gather_emit(GsShareGather *gather, int participant, GsStore *store)
 {
 	if (store->nread == 0)
 		return true;
@@ -348,14 +349,14 @@ gs_sort_gather_emit(GsSortGather *gather, int participant, GsStore *store)
 }
 
 bool
-gs_sort_gather_adopt(GsSortGather *gather, int participant, GsStore *store)
+gs_share_gather_adopt(GsShareGather *gather, int participant, GsStore *store)
 {
 	if (!gs_store_make_runs(store))
 		return false;
 	for (int i = 0; i < gather->nparticipants; i++)
 	{
 		const GsSharedRuns *shared = &gather->runs[i];
-		const GsRunPlace where = gs_sort_gather_files(gather, i);
+		const GsRunPlace where = gs_share_gather_files(gather, i);
 
 		if (i != participant && shared->rows.nread > 0)
 			gs_store_adopt_runs(store, shared, &where);
@@ -364,7 +365,7 @@ gs_sort_gather_adopt(GsSortGather *gather, int participant, GsStore *store)
 }
 
 uint64
-gs_sort_gather_run_bytes(const GsSortGather *gather)
+gs_share_gather_run_bytes(const GsShareGather *gather)
 {
 	uint64		nbytes = 0;
 
