@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * connection_message.c
- *	  One client: reads and validates its messages.
+ *	  One client: reads its messages, validates them and handles them.
  *
  * A message is checked for its length, for being legal in the state of the
  * connection, and for its contents; only then it has an effect.  A client that

@@ -24,7 +24,7 @@
 #include "index/index_scan.h"
 #include "pg_compat.h"
 #include "key/key_deform.h"
-#include "key/key_row.h"
+#include "key/key_stored_row.h"
 #include "read/read_seqscan.h"
 
 #include "access/detoast.h"

@@ -17,7 +17,7 @@
 #include "executor/tuptable.h"
 
 #include "key/key_encoder.h"
-#include "key/key_row.h"
+#include "key/key_stored_row.h"
 
 /*
  * Reads the sort columns of the slot's row, and no column after the last of them; source is

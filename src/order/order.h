@@ -23,7 +23,7 @@
 #include "executor/tuptable.h"
 
 #include "engine/engine.h"
-#include "engine/run_merge.h"
+#include "engine/merge_tree.h"
 #include "key/key_encoder.h"
 #include "order/order_compare.h"
 

@@ -22,7 +22,7 @@
 
 #include "key/key_deform.h"
 #include "key/key_distinct.h"
-#include "key/key_row.h"
+#include "key/key_stored_row.h"
 #include "key/key_sortsupport.h"
 #include "pg_compat.h"
 #include "order/order.h"

@@ -15,7 +15,7 @@
  */
 #include "postgres.h"
 
-#include "key/key_row.h"
+#include "key/key_stored_row.h"
 #include "order/order.h"
 
 #include "executor/tuptable.h"

@@ -25,7 +25,7 @@
 #include <math.h>
 
 #include "common/key_compare.h"
-#include "key/key_row.h"
+#include "key/key_stored_row.h"
 #include "key/key_distinct.h"
 #include "read/read_tied.h"
 #include "store/store_topn.h"

@@ -137,7 +137,7 @@ static bool
 fill(GsRunBlock *block, GsRunSet *set)
 {
 	const GsMergeOrder *order = &set->order;
-	GsRunMerge *merge = &set->merge;
+	GsMergeTree *merge = &set->merge;
 	GsLocatedRow last = {0};
 	int			last_source = -1;
 	const uint64 *record;
@@ -145,15 +145,15 @@ fill(GsRunBlock *block, GsRunSet *set)
 	CHECK_FOR_INTERRUPTS();
 	block->nrows = block->at = 0;
 	block->used = 0;
-	while ((record = gs_run_merge_record(merge)) != NULL)
+	while ((record = gs_merge_tree_record(merge)) != NULL)
 	{
-		const int	source = gs_run_merge_winner(merge);
+		const int	source = gs_merge_tree_winner(merge);
 		GsLocatedRow row;
 
 		if (!add_row(block, order->layout, record, source))
 			break;
 		row = locate(order, record_of(block, block->nrows - 1));
-		gs_run_merge_replace(merge, gs_run_set_read(set, &set->readers[source]));
+		gs_merge_tree_replace(merge, gs_run_set_read(set, &set->readers[source]));
 		if (last_source >= 0 && source != last_source && is_wrong(set, last, row))
 			return false;
 		last = row;
@@ -213,7 +213,7 @@ merge_by_comparisons(GsRunBlock *block, GsRunSet *set)
 	give_back(block, set);
 	for (int i = 0; i < set->nreaders; i++)
 		records[i] = gs_run_block_returned(block, i);
-	gs_run_merge_begin(&set->merge, &order, records, set->nreaders, set->merge_memory);
+	gs_merge_tree_begin(&set->merge, &order, records, set->nreaders, set->merge_memory);
 	pfree(records);
 	block->failed = true;
 	set->stats.nrepaired++;

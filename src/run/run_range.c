@@ -126,7 +126,7 @@ sample_run(GsRunSet *set, const SetRun *run, int64 first, int64 distance, Sample
 static int
 compare_samples(const void *a, const void *b, void *arg)
 {
-	return gs_run_merge_compare(arg, *(const uint64 *const *) a, *(const uint64 *const *) b);
+	return gs_merge_tree_compare(arg, *(const uint64 *const *) a, *(const uint64 *const *) b);
 }
 
 /* Samples all runs. */
@@ -173,7 +173,7 @@ next_comes_before(GsRunSet *set, GsRunReader *reader, const GsMergeOrder *by, co
 {
 	const uint64 *record = gs_run_set_read(set, reader);
 
-	return record != NULL && gs_run_merge_compare(by, record, bound) < 0;
+	return record != NULL && gs_merge_tree_compare(by, record, bound) < 0;
 }
 
 /*

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * run_set.c
- *	  The runs of a sort that exceeds memory, and their merge.
+ *	  The runs of a sort that exceeds memory: how they are written, and which are merged first.
  *
  * When memory is full, its rows are sorted and written as a run.  The runs are merged
  * while rows are returned, with a buffer for each:
@@ -24,11 +24,7 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-/* The bytes of a buffer, depending on memory. */
-#define LEAST_READ_BYTES	((Size) 4 << 10)
-#define ENOUGH_READ_BYTES	((Size) 64 << 10)	/* beyond this, prefer to merge more runs */
-#define ENOUGH_SHARED_BYTES	((Size) 16 << 10)	/* ENOUGH_READ_BYTES of runs of several processes */
-#define MOST_READ_BYTES		((Size) 256 << 10)
+/* The bytes of an extent, depending on memory. */
 #define LEAST_WRITE_BYTES	((Size) 8 << 10)
 #define MOST_WRITE_BYTES	((Size) 256 << 10)
 
@@ -38,10 +34,6 @@
  * Of 329 bytes: 840 and 1,015 ms (4 MB; AMD EPYC, PostgreSQL 15.20, 2026-11-24).
  */
 #define MOST_APPROXIMATE_BYTES	((Size) 100)
-
-/* Runs that are merged at once; more would not fit the processor's cache. */
-#define LEAST_SOURCES	6
-#define MOST_SOURCES	512
 
 GsRunSet *
 gs_run_set_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
@@ -82,14 +74,6 @@ gs_run_set_stats(GsRunSet *set)
 	return &set->stats;
 }
 
-/* ------------------------------------------------------------------ memory */
-
-static Size
-clamp(Size least, Size wanted, Size most)
-{
-	return Min(Max(wanted, least), most);
-}
-
 /* The bytes of an extent: a power of two. */
 Size
 gs_run_set_writer_bytes(Size memory_limit)
@@ -99,43 +83,6 @@ gs_run_set_writer_bytes(Size memory_limit)
 	while (nbytes < MOST_WRITE_BYTES && nbytes < memory_limit / 64)
 		nbytes *= 2;
 	return nbytes;
-}
-
-/* The bytes that a merge takes to verify approximate keys. */
-static Size
-block_bytes(const GsRunSet *set)
-{
-	return set->order.verify != NULL ? gs_run_block_bytes(set->memory_limit) : 0;
-}
-
-/*
- * How many runs can be merged at once.  The next row of each is in memory, however long
- * it is.  If rows are so long that only few fit, exceeding the limit is better than
- * moving all rows many times.  shared: the runs are those of several processes, whose
- * extents a merge to a run does not free, so small buffers are better than such a merge.
- */
-static int
-most_sources(const GsRunSet *set, bool shared)
-{
-	Size		read_at_once = clamp(LEAST_READ_BYTES, set->memory_limit / 16,
-									 shared ? ENOUGH_SHARED_BYTES : ENOUGH_READ_BYTES);
-	Size		each = read_at_once + gs_run_set_longest(set) +
-		gs_run_merge_bytes(1) + sizeof(GsRunReader);
-	Size		besides = set->store->extent_bytes + sizeof(GsRunSet) + block_bytes(set);
-
-	return set->memory_limit <= besides ? LEAST_SOURCES :
-		clamp(LEAST_SOURCES, (set->memory_limit - besides) / each, MOST_SOURCES);
-}
-
-/* The bytes of the buffer of each run. */
-static Size
-read_bytes(const GsRunSet *set, int nsources)
-{
-	Size		besides = set->store->extent_bytes + block_bytes(set);
-	Size		left = set->memory_limit - Min(set->memory_limit, besides);
-
-	return TYPEALIGN_DOWN(LEAST_READ_BYTES,
-						  clamp(LEAST_READ_BYTES, left / nsources, MOST_READ_BYTES));
 }
 
 /* -------------------------------------------------------------------- runs */
@@ -254,97 +201,6 @@ gs_run_set_write_tuple(GsRunSet *set, MinimalTuple row)
 /* ------------------------------------------------------------------- merges */
 
 /*
- * Begins to merge some of the runs.  consume: frees their extents; positions, ends: begins and ends
- * there in each run; NULL: with the first and the last row.
- */
-static void
-begin_merge(GsRunSet *set, int first, int nruns, bool consume, const uint64 *positions,
-			const uint64 *ends)
-{
-	Size		nbytes = read_bytes(set, nruns);
-	const uint64 **records = palloc(sizeof(uint64 *) * nruns);
-
-	set->nreaders = nruns;
-	set->first_read = first;
-	set->readers = palloc(sizeof(GsRunReader) * nruns);
-	set->buffers = MemoryContextAllocHuge(set->context, nbytes * nruns);
-	set->merge_memory = palloc(gs_run_merge_bytes(nruns));
-	for (int i = 0; i < nruns; i++)
-	{
-		const SetRun *run = &set->runs[first + i];
-		GsRun		part = run->run;
-
-		if (ends != NULL)
-			part.nbytes = ends[i];
-		gs_run_reader_begin(&set->readers[i], run->store, set->layout, &part, consume,
-							set->buffers + i * nbytes, nbytes);
-		if (positions != NULL)
-			gs_run_reader_move(&set->readers[i], &part, positions[i]);
-		records[i] = gs_run_set_read(set, &set->readers[i]);
-	}
-	gs_run_merge_begin(&set->merge, &set->order, records, nruns, set->merge_memory);
-	set->block = set->order.verify != NULL ? gs_run_block_create(set->memory_limit, nruns) : NULL;
-	set->begun = false;
-	pfree(records);
-}
-
-static void
-end_merge(GsRunSet *set)
-{
-	for (int i = 0; i < set->nreaders; i++)
-		gs_run_reader_end(&set->readers[i]);
-	pfree(set->readers);
-	pfree(set->buffers);
-	pfree(set->merge_memory);
-	if (set->block != NULL)
-		gs_run_block_free(set->block);
-	set->readers = NULL;
-}
-
-/* The next record of a source of the merge. */
-static const uint64 *
-read_source(GsRunSet *set, uint32 source)
-{
-	const uint64 *returned = set->block == NULL ? NULL : gs_run_block_returned(set->block, source);
-
-	return returned != NULL ? returned : gs_run_set_read(set, &set->readers[source]);
-}
-
-/*
- * The record of the next row of the merge, followed by the row; by keys that are only approximate,
- * as long as they prove right.
- */
-static const uint64 *
-next_record(GsRunSet *set)
-{
-	GsRunMerge *merge = &set->merge;
-	const uint64 *record;
-
-	if (set->block != NULL && gs_run_block_next(set, &record))
-		return record;
-	record = gs_run_merge_record(merge);
-	/* the previous row had to stay in place until now */
-	if (set->begun && record != NULL)
-	{
-		gs_run_merge_replace(merge, read_source(set, gs_run_merge_winner(merge)));
-		record = gs_run_merge_record(merge);
-	}
-	set->begun = true;
-	return record;
-}
-
-const void *
-gs_run_set_next(GsRunSet *set)
-{
-	MemoryContext old = MemoryContextSwitchTo(set->context);	/* in which comparators run, too */
-	const uint64 *record = next_record(set);
-
-	MemoryContextSwitchTo(old);
-	return record == NULL || set->layout->keys_only ? (const void *) record :
-		gs_run_tuple(set->layout, record);
-}
-
-/*
  * How many runs to merge next, so that all later merges, including the last one, can have
  * `most` runs.
  */
@@ -394,8 +250,8 @@ merge_runs(GsRunSet *set, int first, int count)
 	uint64		nrows = 0;
 
 	begin_run(set, &writer);
-	begin_merge(set, first, count, true, NULL, NULL);
-	while ((record = next_record(set)) != NULL)
+	gs_run_merge_begin(set, first, count, true, NULL, NULL);
+	while ((record = gs_run_merge_next(set)) != NULL)
 	{
 		if ((nrows++ & 1023) == 0)
 			CHECK_FOR_INTERRUPTS();
@@ -405,7 +261,7 @@ merge_runs(GsRunSet *set, int first, int count)
 			gs_run_write_row(&writer, gs_run_row(set->layout, record),
 							 gs_run_row_len(set->layout, record));
 	}
-	end_merge(set);
+	gs_run_merge_end(set);
 	set->runs[first] = (SetRun) {.run = end_run(&writer),.store = set->store};
 	memmove(&set->runs[first + 1], &set->runs[first + count],
 			sizeof(SetRun) * (set->nruns - first - count));
@@ -449,7 +305,7 @@ gs_run_set_complete(GsRunSet *set, Size memory_limit)
 	end_last_run(set);
 	choose_order(set);
 	set->memory_limit = memory_limit;
-	merge_down_to(set, most_sources(set, set->owned_elsewhere != NIL));
+	merge_down_to(set, gs_run_merge_most(set, set->owned_elsewhere != NIL));
 	MemoryContextSwitchTo(old);
 }
 
@@ -459,7 +315,7 @@ gs_run_set_begin_merge(GsRunSet *set, Size memory_limit)
 	MemoryContext old = MemoryContextSwitchTo(set->context);
 
 	gs_run_set_complete(set, memory_limit);
-	begin_merge(set, 0, set->nruns, false, NULL, NULL);
+	gs_run_merge_begin(set, 0, set->nruns, false, NULL, NULL);
 	MemoryContextSwitchTo(old);
 }
 
@@ -472,11 +328,11 @@ gs_run_set_begin_range(GsRunSet *set, Size memory_limit, int range, int nranges,
 	end_last_run(set);
 	choose_order(set);
 	set->memory_limit = memory_limit;
-	positions = set->nruns > most_sources(set, false) ? NULL :
+	positions = set->nruns > gs_run_merge_most(set, false) ? NULL :
 		gs_run_range_find(set, range, nranges, end);
 	if (positions != NULL)
 	{
-		begin_merge(set, 0, set->nruns, false, positions, NULL);
+		gs_run_merge_begin(set, 0, set->nruns, false, positions, NULL);
 		pfree(positions);
 	}
 	MemoryContextSwitchTo(old);
@@ -494,12 +350,12 @@ gs_run_set_begin_groups(GsRunSet *set, Size memory_limit, int range, int nranges
 	choose_order(set);
 	set->memory_limit = memory_limit;
 	if (set->readers != NULL)
-		end_merge(set);
-	positions = set->nruns > most_sources(set, false) ? NULL :
+		gs_run_merge_end(set);
+	positions = set->nruns > gs_run_merge_most(set, false) ? NULL :
 		gs_run_range_find_groups(set, range, nranges, groups);
 	if (positions != NULL)
 	{
-		begin_merge(set, 0, set->nruns, false, positions, positions + set->nruns);
+		gs_run_merge_begin(set, 0, set->nruns, false, positions, positions + set->nruns);
 		pfree(positions);
 	}
 	MemoryContextSwitchTo(old);
@@ -523,7 +379,7 @@ gs_run_set_share(GsRunSet *set, GsSharedRuns *shared)
 
 	end_last_run(set);
 	choose_order(set);
-	merge_down_to(set, Min(most_sources(set, false), GS_MAX_SHARED_RUNS));
+	merge_down_to(set, Min(gs_run_merge_most(set, false), GS_MAX_SHARED_RUNS));
 	gs_run_set_describe(set, &shared->rows);
 	shared->extent_bytes = set->store->extent_bytes;
 	shared->nruns = set->nruns;
@@ -584,7 +440,7 @@ send_merged(GsRunSet *set, GsStreamWriter *writer)
 {
 	const uint64 *record;
 
-	while ((record = next_record(set)) != NULL)
+	while ((record = gs_run_merge_next(set)) != NULL)
 	{
 		const Size	nbytes = gs_run_record_bytes(set->layout, record);
 		char	   *entry = gs_run_stream_reserve(writer, nbytes);
@@ -637,7 +493,7 @@ gs_run_set_close(GsRunSet *set)
 	ListCell   *lc;
 
 	if (set->readers != NULL)
-		end_merge(set);
+		gs_run_merge_end(set);
 	if (set->writing)
 		pfree(set->writer.buffer);
 	foreach(lc, set->owned_elsewhere)

@@ -10,7 +10,7 @@
 
 #include "nodes/pg_list.h"
 
-#include "engine/run_merge.h"
+#include "engine/merge_tree.h"
 #include "run/run_set.h"
 
 /* Rows that are fetched from an engine at a time. */
@@ -75,7 +75,7 @@ struct GsRunSet
 	int			nunbuffered;	/* the last ones: of the engine, and streams; they need no buffer */
 
 	/* a merge */
-	GsRunMerge	merge;
+	GsMergeTree	merge;
 	void	   *merge_memory;
 	GsRunBlock *block;			/* of rows that are verified; NULL: none are */
 	GsRunReader *readers;		/* NULL if there is none */
@@ -147,6 +147,33 @@ extern bool gs_run_engine_next(GsRunSet *set, GsEngineRow *next);
 
 /* Copies its record, followed by the row, as a reader of a run has it. */
 extern void gs_run_engine_copy(const GsRunSet *set, const GsEngineRow *from, char *to);
+
+/* ---------------------------------------------------------- run_merge.c */
+
+/*
+ * How many runs can be merged at once.  The next row of each is in memory, however long it is.  If
+ * rows are so long that only few fit, exceeding the limit is better than moving all rows many
+ * times.  shared: the runs are those of several processes, whose extents a merge to a run does not
+ * free, so small buffers are better than such a merge.
+ */
+extern int	gs_run_merge_most(const GsRunSet *set, bool shared);
+
+/*
+ * Begins to merge some of the runs.  consume: frees their extents; positions, ends: begins and ends
+ * there in each run; NULL: with the first and the last row.  gs_run_merge_end() frees what the merge
+ * has allocated.
+ */
+extern void gs_run_merge_begin(GsRunSet *set, int first, int nruns, bool consume,
+							   const uint64 *positions, const uint64 *ends);
+extern void gs_run_merge_end(GsRunSet *set);
+
+/*
+ * The record of the next row of the merge, followed by the row, or NULL at the end; by keys that
+ * are only approximate, as long as they prove right.
+ */
+extern const uint64 *gs_run_merge_next(GsRunSet *set);
+
+/* ---------------------------------------------------------- run_block.c */
 
 /* The bytes of a block, within this limit of the sort's memory. */
 extern Size gs_run_block_bytes(Size memory_limit);

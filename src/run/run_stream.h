@@ -10,7 +10,7 @@
  *				   full slots						 free slots
  *	  reader <--- | rows .. | rows .. | rows .. |	 |	 |	 | <--- writer
  *
- * A row is preceded by its key record, as a merge wants it (engine/run_merge.h), so that the
+ * A row is preceded by its key record, as a merge wants it (engine/merge_tree.h), so that the
  * reader neither copies it nor makes a key:
  *
  *	  | bytes of this entry | record | row |	  each 8-aligned

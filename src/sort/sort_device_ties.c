@@ -21,7 +21,7 @@
  */
 #include "postgres.h"
 
-#include "key/key_row.h"
+#include "key/key_stored_row.h"
 #include "sort/sort.h"
 #include "store/store_fetch.h"
 

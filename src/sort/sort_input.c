@@ -17,7 +17,7 @@
 #include "postgres.h"
 
 #include "guc.h"
-#include "key/key_row.h"
+#include "key/key_stored_row.h"
 #include "read/read_seqscan.h"
 #include "read/read_tied.h"
 #include "sort/sort.h"

@@ -19,7 +19,7 @@
  */
 #include "postgres.h"
 
-#include "key/key_row.h"
+#include "key/key_stored_row.h"
 #include "read/read_limit.h"
 #include "sort/sort_state.h"
 #include "store/store_space.h"

@@ -11,7 +11,7 @@
 #ifndef GPUSORT_SORT_STATE_H
 #define GPUSORT_SORT_STATE_H
 
-#include "key/key_row.h"
+#include "key/key_stored_row.h"
 #include "read/read_groups.h"
 #include "read/read_limit.h"
 #include "share/share_ranges.h"

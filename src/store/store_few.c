@@ -19,7 +19,7 @@
 #include "postgres.h"
 
 #include "key/key_distinct.h"
-#include "key/key_row.h"
+#include "key/key_stored_row.h"
 #include "key/key_sortsupport.h"
 #include "store/store_fetch.h"
 #include "store/store_few.h"

@@ -3,7 +3,7 @@
  * store_merge.c
  *	  Merges runs, of one sort or several.
  *
- * store_space.c writes runs if memory does not hold all rows; run/run_set.c merges the rows.  In a
+ * store_space.c writes runs if memory does not hold all rows; run/run_merge.c merges the rows.  In a
  * parallel index build each process writes runs, and then merges a range of all of them, or the
  * leader merges all.
  *

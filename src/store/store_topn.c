@@ -21,7 +21,7 @@
  */
 #include "postgres.h"
 
-#include "key/key_row.h"
+#include "key/key_stored_row.h"
 #include "key/key_sortsupport.h"
 #include "store/sort_spec.h"
 #include "store/store_topn.h"

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * test_run_merge.c
+ * test_merge_tree.c
  *	  Merges of sorted runs: order, stability, any number of runs, empty ones.
  *
  * A random table is divided into runs, each in its reference order; the merge must
@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "common/batch.h"
-#include "engine/run_merge.h"
+#include "engine/merge_tree.h"
 #include "unit_check.h"
 #include "unit_cmocka.h"
 #include "unit_driver.h"
@@ -82,11 +82,11 @@ check_merge(const TestTable *table, Dice *dice)
 	size_t	   *ends = calloc(nruns, sizeof(size_t));
 	size_t	   *at = calloc(nruns, sizeof(size_t));
 	const uint64_t **records = calloc(nruns, sizeof(uint64_t *));
-	void	   *memory = malloc(gs_run_merge_bytes(nruns));
+	void	   *memory = malloc(gs_merge_tree_bytes(nruns));
 	Entry	   *entries = calloc(nrows + 1, sizeof(Entry));
 	uint32_t   *order = table_order(table);
 	GsKeyLayout layout;
-	GsRunMerge	merge;
+	GsMergeTree	merge;
 	GsMergeOrder by = {.layout = &layout,.keys_decide = true};
 	const uint64_t *record;
 	size_t		n = 0;
@@ -99,10 +99,10 @@ check_merge(const TestTable *table, Dice *dice)
 	for (uint32_t i = 0; i < nruns; i++)
 		records[i] = next_of_run(entries, order, nrows, i == 0 ? 0 : ends[i - 1], ends[i], &at[i]);
 
-	gs_run_merge_begin(&merge, &by, records, nruns, memory);
-	while ((record = gs_run_merge_record(&merge)) != NULL)
+	gs_merge_tree_begin(&merge, &by, records, nruns, memory);
+	while ((record = gs_merge_tree_record(&merge)) != NULL)
 	{
-		uint32_t	winner = gs_run_merge_winner(&merge);
+		uint32_t	winner = gs_merge_tree_winner(&merge);
 
 		CHECK_MSG(n < nrows, "more rows came out than the %zu that went in", nrows);
 		CHECK(winner < nruns);
@@ -110,7 +110,7 @@ check_merge(const TestTable *table, Dice *dice)
 				  "place %zu of %zu, %u runs: a row of run %u, but row %u belongs there",
 				  n, nrows, nruns, winner, order[n]);
 		n++;
-		gs_run_merge_replace(&merge, next_of_run(entries, order, nrows,
+		gs_merge_tree_replace(&merge, next_of_run(entries, order, nrows,
 												 winner == 0 ? 0 : ends[winner - 1],
 												 ends[winner], &at[winner]));
 	}
@@ -260,11 +260,11 @@ check_compared(Dice *dice, ComparedRow *rows, size_t nrows, const GsRowCompare *
 	size_t	   *ends = calloc(nruns, sizeof(size_t));
 	size_t	   *at = calloc(nruns, sizeof(size_t));
 	const uint64_t **records = calloc(nruns, sizeof(uint64_t *));
-	void	   *memory = malloc(gs_run_merge_bytes(nruns));
+	void	   *memory = malloc(gs_merge_tree_bytes(nruns));
 	bool	   *seen = calloc(nrows + 1, sizeof(bool));
 	const uint64_t *record;
 	const ComparedRow *before = NULL;
-	GsRunMerge	merge;
+	GsMergeTree	merge;
 	size_t		n = 0;
 
 	CHECK(ends != NULL && at != NULL && records != NULL && memory != NULL && seen != NULL);
@@ -275,18 +275,18 @@ check_compared(Dice *dice, ComparedRow *rows, size_t nrows, const GsRowCompare *
 		sort_compared(rows, at[i], ends[i]);
 		records[i] = at[i] < ends[i] ? (const uint64_t *) &rows[at[i]++] : NULL;
 	}
-	gs_run_merge_begin(&merge, &by, records, nruns, memory);
-	for (; (record = gs_run_merge_record(&merge)) != NULL; n++)
+	gs_merge_tree_begin(&merge, &by, records, nruns, memory);
+	for (; (record = gs_merge_tree_record(&merge)) != NULL; n++)
 	{
 		const ComparedRow *row = (const ComparedRow *) record;
-		const uint32_t winner = gs_run_merge_winner(&merge);
+		const uint32_t winner = gs_merge_tree_winner(&merge);
 
 		CHECK(n < nrows && !seen[row->location]);
 		seen[row->location] = true;
 		CHECK_MSG(compare == &by_dice || before == NULL || belongs_after(row, before),
 				  "row %zu of %zu, %u runs, is in the wrong order", n, nrows, nruns);
 		before = row;
-		gs_run_merge_replace(&merge, at[winner] < ends[winner] ? (const uint64_t *) &rows[at[winner]++] : NULL);
+		gs_merge_tree_replace(&merge, at[winner] < ends[winner] ? (const uint64_t *) &rows[at[winner]++] : NULL);
 	}
 	CHECK_MSG(n == nrows, "%zu of %zu rows came out", n, nrows);
 	free(ends);
@@ -331,5 +331,5 @@ main(void)
 		cmocka_unit_test(test_compared)
 	};
 
-	return cmocka_run_group_tests_name("run_merge", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("merge_tree", tests, NULL, NULL);
 }

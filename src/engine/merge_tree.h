@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * run_merge.h
+ * merge_tree.h
  *	  Merges sorted runs of rows by their key records.
  *
  * A loser tree (Knuth, TAOCP vol. 3, 5.4.1): each node has the loser of the
@@ -31,8 +31,8 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef GPUSORT_RUN_MERGE_H
-#define GPUSORT_RUN_MERGE_H
+#ifndef GPUSORT_MERGE_TREE_H
+#define GPUSORT_MERGE_TREE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,7 +62,7 @@ typedef struct GsMergeOrder
 	void	   *compare_arg;	/* of all */
 } GsMergeOrder;
 
-typedef struct GsRunMerge
+typedef struct GsMergeTree
 {
 	GsMergeOrder order;
 	uint32_t	nsources;
@@ -73,42 +73,42 @@ typedef struct GsRunMerge
 	GsLocatedRow *rows;			/* the next of each source; row is NULL until it is compared */
 	GsMergeNode *nodes;			/* [0] the winner, [1 .. nsources - 1] losers */
 	GsKeyPacking packing;
-} GsRunMerge;
+} GsMergeTree;
 
 /*
  * Returns < 0, 0 or > 0 as record a, followed by its row, sorts before, with or after b.
  * Only verify counts, if there is one.
  */
-extern int	gs_run_merge_compare(const GsMergeOrder *by, const uint64_t *a, const uint64_t *b);
+extern int	gs_merge_tree_compare(const GsMergeOrder *by, const uint64_t *a, const uint64_t *b);
 
 /* Bytes of memory for a merge of nsources runs. */
-extern size_t gs_run_merge_bytes(uint32_t nsources);
+extern size_t gs_merge_tree_bytes(uint32_t nsources);
 
 /*
  * Begins a merge.  The statistics of the order's layout must cover all rows.  memory
- * has gs_run_merge_bytes() bytes, 8-aligned.  records[] are the first record of each
+ * has gs_merge_tree_bytes() bytes, 8-aligned.  records[] are the first record of each
  * source, or NULL, in the order of ties.
  */
-extern void gs_run_merge_begin(GsRunMerge *merge, const GsMergeOrder *order,
+extern void gs_merge_tree_begin(GsMergeTree *merge, const GsMergeOrder *order,
 							   const uint64_t *const *records, uint32_t nsources,
 							   void *memory);
 
 /* The source of the smallest row; there must be one. */
 static inline uint32_t
-gs_run_merge_winner(const GsRunMerge *merge)
+gs_merge_tree_winner(const GsMergeTree *merge)
 {
 	return merge->nodes[0].source;
 }
 
 /* The record of the smallest row; NULL if all sources are at their end. */
 static inline const uint64_t *
-gs_run_merge_record(const GsRunMerge *merge)
+gs_merge_tree_record(const GsMergeTree *merge)
 {
 	return merge->nodes[0].source >= merge->nsources ? NULL :
 		merge->records[merge->nodes[0].source];
 }
 
 /* Replaces the smallest row by the next record of its source, or NULL at its end. */
-extern void gs_run_merge_replace(GsRunMerge *merge, const uint64_t *record);
+extern void gs_merge_tree_replace(GsMergeTree *merge, const uint64_t *record);
 
-#endif							/* GPUSORT_RUN_MERGE_H */
+#endif							/* GPUSORT_MERGE_TREE_H */

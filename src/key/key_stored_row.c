@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * key_row.c
+ * key_stored_row.c
  *	  Converts the row of a slot to a stored row; key_record.c makes its key.
  *
  * Stored rows have the same bytes as those of tuplesort, with TOAST pointers as they are.  A tuple
@@ -11,7 +11,7 @@
  */
 #include "postgres.h"
 
-#include "key/key_row.h"
+#include "key/key_stored_row.h"
 
 typedef struct FormColumn
 {

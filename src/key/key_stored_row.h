@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * key_row.h
+ * key_stored_row.h
  *	  Converts the row of a slot to a stored row.
  *
  * A stored row is a MinimalTuple.  If a slot has a heap or minimal tuple, its body is copied in one
@@ -9,8 +9,8 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef GPUSORT_KEY_ROW_H
-#define GPUSORT_KEY_ROW_H
+#ifndef GPUSORT_KEY_STORED_ROW_H
+#define GPUSORT_KEY_STORED_ROW_H
 
 #include "access/htup_details.h"
 #include "executor/tuptable.h"
@@ -144,4 +144,4 @@ gs_row_copy(GsRowCopy *copy, const MinimalTupleData *row)
 	return copy->row;
 }
 
-#endif							/* GPUSORT_KEY_ROW_H */
+#endif							/* GPUSORT_KEY_STORED_ROW_H */

@@ -1,28 +1,28 @@
 /*-------------------------------------------------------------------------
  *
- * run_merge.c
- *	  Merges sorted runs of rows by their key records.  run/run_set.c drives it.
+ * merge_tree.c
+ *	  Merges sorted runs of rows by their key records.  run/run_merge.c reads them.
  *
  * A run at its end is represented by a row that sorts after all others: all bits of
  * its word are set, and its number is above those of all other runs.
  *
  *-------------------------------------------------------------------------
  */
-#include "engine/run_merge.h"
+#include "engine/merge_tree.h"
 
 #include "common/key_compare.h"
 
 #define ENDED	(UINT32_C(1) << 31)
 
 size_t
-gs_run_merge_bytes(uint32_t nsources)
+gs_merge_tree_bytes(uint32_t nsources)
 {
 	return nsources * (sizeof(const uint64_t *) + sizeof(GsMergeNode) + sizeof(GsLocatedRow));
 }
 
 /* The node of a source whose next record is given. */
 static inline GsMergeNode
-make_node(const GsRunMerge *merge, uint32_t source, const uint64_t *record)
+make_node(const GsMergeTree *merge, uint32_t source, const uint64_t *record)
 {
 	GsMergeNode node;
 
@@ -46,7 +46,7 @@ make_node(const GsRunMerge *merge, uint32_t source, const uint64_t *record)
 }
 
 int
-gs_run_merge_compare(const GsMergeOrder *by, const uint64_t *a, const uint64_t *b)
+gs_merge_tree_compare(const GsMergeOrder *by, const uint64_t *a, const uint64_t *b)
 {
 	const GsKeyLayout *layout = by->layout;
 	const char *row_a = (const char *) (a + layout->nwords);
@@ -64,7 +64,7 @@ gs_run_merge_compare(const GsMergeOrder *by, const uint64_t *a, const uint64_t *
 
 /* The next row of a source, for a comparison. */
 static GsLocatedRow
-located_row(const GsRunMerge *merge, uint32_t source)
+located_row(const GsMergeTree *merge, uint32_t source)
 {
 	const GsMergeOrder *by = &merge->order;
 	GsLocatedRow *located = &merge->rows[source];
@@ -80,7 +80,7 @@ located_row(const GsRunMerge *merge, uint32_t source)
  * are the whole keys, then by the caller's comparison function.  Returns < 0, 0 or > 0.
  */
 static int
-compare_sources(const GsRunMerge *merge, uint32_t a, uint32_t b)
+compare_sources(const GsMergeTree *merge, uint32_t a, uint32_t b)
 {
 	const GsMergeOrder *by = &merge->order;
 	const int	nwords = by->layout->nwords;
@@ -99,7 +99,7 @@ compare_sources(const GsRunMerge *merge, uint32_t a, uint32_t b)
 
 /* Does a sort before b, if their words are equal? */
 static bool
-tie_comes_before(const GsRunMerge *merge, const GsMergeNode *a, const GsMergeNode *b)
+tie_comes_before(const GsMergeTree *merge, const GsMergeNode *a, const GsMergeNode *b)
 {
 	if (!(merge->words_are_keys && merge->order.compare == NULL) &&
 		((a->source | b->source) & ENDED) == 0)
@@ -114,7 +114,7 @@ tie_comes_before(const GsRunMerge *merge, const GsMergeNode *a, const GsMergeNod
 
 /* The next row of the source of a node, which its value locates. */
 static inline GsLocatedRow
-row_of(const GsRunMerge *merge, const GsMergeNode *node)
+row_of(const GsMergeTree *merge, const GsMergeNode *node)
 {
 	return (GsLocatedRow) {
 		.row = merge->records[node->source] + merge->order.layout->nwords,.value = node->word
@@ -123,7 +123,7 @@ row_of(const GsRunMerge *merge, const GsMergeNode *node)
 
 /* Does a sort before b, if only comparisons decide? */
 static inline bool
-value_comes_before(const GsRunMerge *merge, const GsMergeNode *a, const GsMergeNode *b)
+value_comes_before(const GsMergeTree *merge, const GsMergeNode *a, const GsMergeNode *b)
 {
 	const GsMergeOrder *by = &merge->order;
 	int			order = 0;
@@ -138,7 +138,7 @@ value_comes_before(const GsRunMerge *merge, const GsMergeNode *a, const GsMergeN
 }
 
 static inline bool
-comes_before(const GsRunMerge *merge, const GsMergeNode *a, const GsMergeNode *b,
+comes_before(const GsMergeTree *merge, const GsMergeNode *a, const GsMergeNode *b,
 			 bool words_are_values)
 {
 	if (words_are_values)
@@ -148,7 +148,7 @@ comes_before(const GsRunMerge *merge, const GsMergeNode *a, const GsMergeNode *b
 
 /* Plays all matches in the subtree of a node, and returns the winner. */
 static GsMergeNode
-play_match(GsRunMerge *merge, uint32_t at)
+play_match(GsMergeTree *merge, uint32_t at)
 {
 	GsMergeNode left;
 	GsMergeNode right;
@@ -167,7 +167,7 @@ play_match(GsRunMerge *merge, uint32_t at)
 }
 
 void
-gs_run_merge_begin(GsRunMerge *merge, const GsMergeOrder *order,
+gs_merge_tree_begin(GsMergeTree *merge, const GsMergeOrder *order,
 				   const uint64_t *const *records, uint32_t nsources, void *memory)
 {
 	const GsKeyPacking *packing = &merge->packing;
@@ -213,7 +213,7 @@ exchange_if(bool exchange, GsMergeNode *a, GsMergeNode *b)
 
 /* Plays the matches of a row from its source up. */
 static inline __attribute__((always_inline)) GsMergeNode
-replay(const GsRunMerge *merge, GsMergeNode node, bool words_are_values)
+replay(const GsMergeTree *merge, GsMergeNode node, bool words_are_values)
 {
 	for (uint32_t at = (node.source % ENDED + merge->nsources) / 2; at > 0; at /= 2)
 	{
@@ -225,7 +225,7 @@ replay(const GsRunMerge *merge, GsMergeNode node, bool words_are_values)
 }
 
 void
-gs_run_merge_replace(GsRunMerge *merge, const uint64_t *record)
+gs_merge_tree_replace(GsMergeTree *merge, const uint64_t *record)
 {
 	uint32_t	source = merge->nodes[0].source;
 	GsMergeNode node;
