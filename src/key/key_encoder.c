@@ -3,7 +3,7 @@
  * key_encoder.c
  *	  Chooses the encoding of each sort column, and so the layout of the key records.
  *
- * README.md lists the encodings.  key_record.c encodes the rows.
+ * README.md lists the encodings.  key_encode_row.c encodes the rows.
  *
  *-------------------------------------------------------------------------
  */

@@ -3,7 +3,7 @@
  * key_encoder.h
  *	  How the sort columns of a sort become key records.
  *
- * An encoder is created for the columns of one sort; key_record.h writes the record of each row
+ * An encoder is created for the columns of one sort; key_encode_row.h writes the record of each row
  * with it.  The choice between *full* keys, and *truncated* or *abbreviated* ones, which leave ties
  * to be compared, is revised while rows arrive: the caller asks gs_key_encoder_wants_dictionary()
  * and gs_key_encoder_wants_full_keys(), and reads the rows again with the encoder of

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * key_stored_row.c
- *	  Converts the row of a slot to a stored row; key_record.c makes its key.
+ *	  Converts the row of a slot to a stored row; key_encode_row.c makes its key.
  *
  * Stored rows have the same bytes as those of tuplesort, with TOAST pointers as they are.  A tuple
  * of a table to which columns were added later may have fewer columns than the slot.  As in

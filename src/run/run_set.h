@@ -24,7 +24,7 @@
 
 #include "engine/engine.h"
 #include "engine/merge_tree.h"
-#include "key/key_record.h"
+#include "key/key_encode_row.h"
 #include "run/run_file.h"
 #include "run/run_stream.h"
 

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * key_record.c
+ * key_encode_row.c
  *	  Encodes the sort columns of a row in its key record.
  *
  * The record of `ORDER BY int4 DESC NULLS LAST, text`, for the row (7, 'gpu'),
@@ -22,7 +22,7 @@
 #include "key/key_distinct.h"
 #include "key/key_encoder_state.h"
 #include "key/key_numeric.h"
-#include "key/key_record.h"
+#include "key/key_encode_row.h"
 
 #include "access/detoast.h"
 #include "fmgr.h"

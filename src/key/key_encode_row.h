@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * key_record.h
+ * key_encode_row.h
  *	  Encodes the sort columns of a row in its key record.
  *
  * For each row, gs_key_record_read() locates the sort columns and computes their keys; the caller
@@ -11,8 +11,8 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef GPUSORT_KEY_RECORD_H
-#define GPUSORT_KEY_RECORD_H
+#ifndef GPUSORT_KEY_ENCODE_ROW_H
+#define GPUSORT_KEY_ENCODE_ROW_H
 
 #include "executor/tuptable.h"
 
@@ -72,4 +72,4 @@ extern bool gs_key_record_write_value(GsKeyEncoder *key, Datum value, uint64 *re
 									  const char **why_not);
 extern Datum gs_key_record_decode(const GsKeyEncoder *key, const uint64 *record);
 
-#endif							/* GPUSORT_KEY_RECORD_H */
+#endif							/* GPUSORT_KEY_ENCODE_ROW_H */
