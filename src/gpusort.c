@@ -96,7 +96,8 @@ gpusort_create_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 	if (stage == UPPERREL_FINAL && planning != NULL)
 		planning->settings = gs_replace_settings();
 	if (gpusort_enabled && gpusort_planner_cost && stage == UPPERREL_ORDERED)
-		gs_plan_path_add(root, input_rel, output_rel);
+		gs_plan_path_add(root, input_rel, output_rel, input_rel->partial_pathlist == NIL ? 0 :
+						 gs_plan_ranges_saved(linitial(input_rel->partial_pathlist)));
 	else if (gpusort_enabled && gpusort_planner_cost)
 		gs_plan_ranges_add(root, stage, input_rel, output_rel);
 }

@@ -166,6 +166,13 @@ typedef struct UniquePath GsUniquePath;
 typedef struct UpperUniquePath GsUniquePath;
 #endif
 
+/* The condition on its window functions with which a WindowAgg ends a partition early, or NIL. */
+#if PG_VERSION_NUM >= 170000
+#define gs_run_condition(path)	((path)->runCondition)
+#else
+#define gs_run_condition(path)	((path)->winclause->runCondition)
+#endif
+
 /* The hook that the planner calls for each table of a query. */
 #if PG_VERSION_NUM >= 190000
 #define gs_table_hook			build_simple_rel_hook

@@ -57,9 +57,11 @@ extern List *gs_plan_limit_exprs(const GsPlanLimit *bound);
 
 /*
  * Adds paths whose sorts will be GpuSorts to the relation of a query's ordered rows, if they are
- * cheaper than with PostgreSQL's sort.
+ * cheaper than with PostgreSQL's sort.  saved: by the first partial path of the input, of what the
+ * planner does not count in the other paths.
  */
-extern void gs_plan_path_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *ordered_rel);
+extern void gs_plan_path_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *ordered_rel,
+							 Cost saved);
 
 /*
  * The sort of a path by a GpuSort; or a Gather Merge of the sorts of a partial path, after which

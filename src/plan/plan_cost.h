@@ -44,9 +44,10 @@ extern double gs_plan_cost_emit(const GsPlanEstimate *estimate, double nrows);
 extern double gs_plan_cost_exchange(const GsPlanEstimate *estimate);
 
 /*
- * What WindowAggs take for so many rows, in addition to what the planner counts.
+ * What WindowAggs, and the aggregates in them, take for each row in addition to what the planner
+ * counts.
  */
-extern double gs_plan_cost_windows(double nrows);
+extern double gs_plan_cost_windows(int nwindows, int naggregates);
 
 /* Among how many processes the planner divides the work of a parallel plan. */
 extern double gs_plan_cost_participants(int nworkers);

@@ -145,6 +145,8 @@ make_merge(PlannerInfo *root, RelOptInfo *rel, Path *sort, List *pathkeys)
 {
 	double		nrows = sort->rows * sort->parallel_workers;
 
+	/* also where the relation is not, because its target has window functions */
+	sort->parallel_safe = ((SortPath *) sort)->subpath->parallel_safe;
 	return (Path *) create_gather_merge_path(root, rel, sort, sort->pathtarget, pathkeys, NULL,
 											 &nrows);
 }
@@ -220,7 +222,7 @@ cheapest_path(PlannerInfo *root, const RelOptInfo *input_rel)
 }
 
 void
-gs_plan_path_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *ordered_rel)
+gs_plan_path_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *ordered_rel, Cost saved)
 {
 	Query	   *parse = root->parse;
 	PathTarget *target;
@@ -242,11 +244,16 @@ gs_plan_path_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *ordered_r
 	if (path != NULL)
 		add_ordered(root, ordered_rel, path, target);
 
-	if (!ordered_rel->consider_parallel || input_rel->partial_pathlist == NIL)
+	/* what is computed from the sorted rows is computed in the leader */
+	if (input_rel->partial_pathlist == NIL)
 		return;
 	bound = gs_plan_limit_in_worker(bound);
 	partial = linitial(input_rel->partial_pathlist);
 	path = gs_plan_path_merge(root, ordered_rel, partial, root->sort_pathkeys, &bound, target);
-	if (path != NULL)
-		add_ordered(root, ordered_rel, path, target);
+	if (path == NULL)
+		return;
+	saved = Min(saved, path->startup_cost - parallel_setup_cost);
+	path->startup_cost -= saved;
+	path->total_cost -= saved;
+	add_ordered(root, ordered_rel, path, target);
 }

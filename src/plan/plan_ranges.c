@@ -49,7 +49,17 @@ typedef struct UpperNodes
 	Path	   *input;
 	int			ngrouped;		/* leading pathkeys by which all of them group rows */
 	int			nwindows;		/* how many are WindowAggs */
+	double		kept;			/* about which part of the rows run conditions keep */
+	double		skew;			/* rows of the participant that has most, in relation to the
+								 * average */
 } UpperNodes;
+
+/* The path of a GpuSort by ranges. */
+typedef struct RangesPath
+{
+	CustomPath	custom;
+	Cost		saved;			/* by the participants, of what the planner does not count */
+} RangesPath;
 
 /* ------------------------------------------------------------------- groups */
 
@@ -92,15 +102,16 @@ static Path *copy_nodes(UpperNodes *nodes, const Path *path);
  * did.
  */
 static Path *
-place_above(const RelOptInfo *rel, Path *copy, const Path *from, Path *to)
+place_above(const UpperNodes *nodes, Path *copy, const Path *from, Path *to)
 {
 	const double share = to->rows / Max(from->rows, 1);
+	const double work = share * nodes->skew;
 
-	copy->parallel_safe = rel->consider_parallel && to->parallel_safe;
+	copy->parallel_safe = nodes->rel->consider_parallel && to->parallel_safe;
 	copy->parallel_aware = false;
 	copy->parallel_workers = to->parallel_workers;
-	copy->startup_cost = to->startup_cost + Max(copy->startup_cost - from->startup_cost, 0) * share;
-	copy->total_cost = to->total_cost + Max(copy->total_cost - from->total_cost, 0) * share;
+	copy->startup_cost = to->startup_cost + Max(copy->startup_cost - from->startup_cost, 0) * work;
+	copy->total_cost = to->total_cost + Max(copy->total_cost - from->total_cost, 0) * work;
 	copy->startup_cost = Min(copy->startup_cost, copy->total_cost);
 	copy->rows = clamp_row_est(copy->rows * share);
 	return copy;
@@ -121,7 +132,7 @@ copy_node(UpperNodes *nodes, const Path *path, Size nbytes, Size subpath)
 		return NULL;
 	copy = memcpy(palloc(nbytes), path, nbytes);
 	*(Path **) ((char *) copy + subpath) = to;
-	return place_above(nodes->rel, copy, from, to);
+	return place_above(nodes, copy, from, to);
 }
 
 /* The input of the nodes; NULL: it is in another order than theirs. */
@@ -163,6 +174,9 @@ copy_nodes(UpperNodes *nodes, const Path *path)
 			return copy_sort(nodes, path, ((const IncrementalSortPath *) path)->spath.subpath);
 		case T_WindowAggPath:
 			nodes->nwindows++;
+			/* the planner counts all rows */
+			if (gs_run_condition((const WindowAggPath *) path) != NIL)
+				nodes->kept = DEFAULT_INEQ_SEL;
 			group_by(nodes, ((const WindowAggPath *) path)->winclause->partitionClause);
 			return copy_node(nodes, path, sizeof(WindowAggPath), offsetof(WindowAggPath, subpath));
 		case T_AggPath:
@@ -197,6 +211,7 @@ copy_above(UpperNodes *nodes, Path *input)
 
 		nodes->ngrouped = list_length(nodes->pathkeys);
 		nodes->nwindows = 0;
+		nodes->kept = 1;
 		if (path->parent == nodes->rel && (path = copy_nodes(nodes, path)) != NULL)
 			return path;
 	}
@@ -241,12 +256,13 @@ find_positions(GsSortColumn *columns, List *pathkeys, const PathTarget *target)
 }
 
 /* A GpuSort by ranges of a partial path; NULL: it cannot be made, or is not much faster. */
-static CustomPath *
+static RangesPath *
 make_ranges(const UpperNodes *nodes, Path *partial)
 {
 	GsSortColumn *columns;
 	GsKeyTraits traits;
 	GsPlanEstimate estimate;
+	RangesPath *ranges;
 	CustomPath *path;
 
 	/* one column alone has no rows */
@@ -255,7 +271,8 @@ make_ranges(const UpperNodes *nodes, Path *partial)
 							   &traits, &estimate) ||
 		!find_positions(columns, nodes->pathkeys, partial->pathtarget))
 		return NULL;
-	path = makeNode(CustomPath);
+	ranges = (RangesPath *) newNode(sizeof(RangesPath), T_CustomPath);
+	path = &ranges->custom;
 	path->path.pathtype = T_CustomScan;
 	path->path.parent = nodes->rel;
 	path->path.pathtarget = partial->pathtarget;
@@ -274,60 +291,154 @@ make_ranges(const UpperNodes *nodes, Path *partial)
 	path->custom_private = gs_node_private(columns, list_length(nodes->pathkeys), 0,
 										   list_length(nodes->pathkeys), false);
 	path->methods = &gs_ranges_path_methods;
-	return path;
+	return ranges;
 }
 
-/* In how many groups are so many rows? */
+/*
+ * Which part of so many rows is at least in the largest group: as if all groups were as large, or as
+ * the statistics of the most common values have it.
+ */
 static double
-count_groups(const UpperNodes *nodes, const PathTarget *target, double nrows)
+largest_group(const UpperNodes *nodes, const PathTarget *target, double nrows)
 {
+	double		largest = 1;
 	List	   *exprs = NIL;
 
 	for (int i = 0; i < nodes->ngrouped; i++)
 	{
 		const int	position = find_position(list_nth(nodes->pathkeys, i), target);
+		Node	   *expr = list_nth(target->exprs, position - 1);
+		Selectivity most_common;
+		Selectivity bucket;
 
-		exprs = lappend(exprs, list_nth(target->exprs, position - 1));
+		estimate_hash_bucket_stats(nodes->root, expr, nrows, &most_common, &bucket);
+		largest = Min(largest, most_common);
+		exprs = lappend(exprs, expr);
 	}
-	return estimate_num_groups(nodes->root, exprs, nrows, NULL, NULL);
+	return Max(largest, 1 / estimate_num_groups(nodes->root, exprs, nrows, NULL, NULL));
 }
 
-/*
- * The Gather above a path whose participants each have a range.  It costs less by what they save of
- * the WindowAggs, for which the planner counts too little.
- */
+/* The Gather above a path whose participants each have a range. */
 static Path *
-make_gather(const UpperNodes *nodes, Path *path, double share)
+make_gather(const UpperNodes *nodes, Path *path, double nparticipants)
 {
-	double		nrows = path->rows / share;
+	double		nrows = path->rows * nparticipants * nodes->kept;
 	Path	   *gather = (Path *) create_gather_path(nodes->root, nodes->rel, path,
 													 path->pathtarget, NULL, &nrows);
-	const Cost	saved = gs_plan_cost_windows(nodes->nwindows * nrows) * (1 - share);
 
-	gather->total_cost = Max(gather->total_cost - saved, path->total_cost + parallel_setup_cost);
+	gather->rows = clamp_row_est(path->rows * nparticipants);
+	gather->total_cost = Max(gather->total_cost - gs_plan_ranges_saved(path),
+							 path->total_cost + parallel_setup_cost);
 	if (gpusort_force)
 		gather->startup_cost = gather->total_cost = 0;
 	return gather;
 }
 
-/* Each participant has a range. */
-static void
+/*
+ * Each participant returns its rows in order, but a Gather Merge of them would read one range after
+ * the other, while most participants wait.  So the planner is not told.
+ */
+static Path *
+hide_order(const UpperNodes *nodes, Path *path)
+{
+	/* no node of its own */
+	Path	   *hidden = (Path *) create_projection_path(nodes->root, nodes->rel, path,
+														 path->pathtarget);
+
+	hidden->parallel_safe = path->parallel_safe;
+	hidden->pathkeys = NIL;
+	return hidden;
+}
+
+/* What is below a path that copy_nodes() has made; NULL: nothing that it can copy. */
+static const Path *
+path_below(const Path *path)
+{
+	switch (nodeTag(path))
+	{
+		case T_SortPath:
+			return ((const SortPath *) path)->subpath;
+		case T_WindowAggPath:
+			return ((const WindowAggPath *) path)->subpath;
+		case T_AggPath:
+			return ((const AggPath *) path)->subpath;
+		case T_GroupPath:
+			return ((const GroupPath *) path)->subpath;
+		case GS_T_UNIQUE_PATH:
+			return ((const GsUniquePath *) path)->subpath;
+		case T_ProjectionPath:
+			return ((const ProjectionPath *) path)->subpath;
+		default:
+			return NULL;
+	}
+}
+
+Cost
+gs_plan_ranges_saved(const Path *partial)
+{
+	while (partial != NULL && !(IsA(partial, CustomPath) &&
+								((const CustomPath *) partial)->methods == &gs_ranges_path_methods))
+		partial = path_below(partial);
+	return partial == NULL ? 0 : ((const RangesPath *) partial)->saved;
+}
+
+static bool
+count_aggregate(Node *node, void *count)
+{
+	if (node == NULL)
+		return false;
+	*(int *) count += IsA(node, WindowFunc) && ((const WindowFunc *) node)->winagg;
+	return expression_tree_walker(node, count_aggregate, count);
+}
+
+/* The number of aggregates that are used as window functions. */
+static int
+count_aggregates(const UpperNodes *nodes)
+{
+	int			count = 0;
+
+	if (nodes->nwindows > 0)
+		(void) count_aggregate((Node *) nodes->root->processed_tlist, &count);
+	return count;
+}
+
+/*
+ * Each participant has a range.  Returns why not, a phrase that starts in lower case, or NULL if the
+ * path was added.
+ */
+static const char *
 add_ranges(UpperNodes *nodes, Path *partial)
 {
-	CustomPath *ranges = make_ranges(nodes, partial);
-	Path	   *path = ranges == NULL ? NULL : copy_above(nodes, &ranges->path);
-	const double nparticipants = partial->parallel_workers + 1;
-	const double share = 1 / gs_plan_cost_participants(partial->parallel_workers);
+	const double nparticipants = gs_plan_cost_participants(partial->parallel_workers);
+	const double nrows = partial->rows * nparticipants;
+	RangesPath *ranges = make_ranges(nodes, partial);
+	Path	   *sort = ranges == NULL ? NULL : &ranges->custom.path;
+	Path	   *path = ranges == NULL ? NULL : copy_above(nodes, sort);
 
-	if (path == NULL || nodes->ngrouped == 0 || !path->parallel_safe ||
-		(!gpusort_force && count_groups(nodes, partial->pathtarget,
-										partial->rows * nparticipants) < nparticipants))
-		return;
-	gs_node_set_grouped_columns(ranges->custom_private, nodes->ngrouped);
+	if (ranges == NULL)
+		return "a GpuSort cannot sort its share of the rows, or is not much faster";
+	if (path == NULL)
+		return "no plan of PostgreSQL reads its input in one order";
+	if (nodes->ngrouped == 0)
+		return "there are no columns by which all window functions or groups divide the rows";
+	if (!path->parallel_safe)
+		return "an expression is not parallel safe";
+	nodes->skew = Max(1, nparticipants * largest_group(nodes, partial->pathtarget, nrows));
+	sort->total_cost += (sort->total_cost - sort->startup_cost) * (nodes->skew - 1);
+	path = copy_above(nodes, sort);
+	ranges->saved = nrows * (1 - nodes->skew / nparticipants) *
+		gs_plan_cost_windows(nodes->nwindows, count_aggregates(nodes));
+	gs_node_set_grouped_columns(ranges->custom.custom_private, nodes->ngrouped);
+	path = hide_order(nodes, path);
 	add_partial_path(nodes->rel, path);
-	if (!list_member_ptr(nodes->rel->partial_pathlist, path))
-		return;					/* it was freed */
-	add_path(nodes->rel, make_gather(nodes, path, share));
+	if (list_member_ptr(nodes->rel->partial_pathlist, path))
+	{
+		path = make_gather(nodes, path, nparticipants);
+		add_path(nodes->rel, path);
+		if (list_member_ptr(nodes->rel->pathlist, path))
+			return NULL;
+	}
+	return "another plan costs less";	/* the path was freed */
 }
 
 /* One process sorts, or merges what others have sorted. */
@@ -397,8 +508,9 @@ gs_plan_ranges_add(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input
 				   RelOptInfo *output_rel)
 {
 	UpperNodes	nodes = {
-		.root = root,.rel = output_rel,.pathkeys = input_pathkeys(root, stage)
+		.root = root,.rel = output_rel,.pathkeys = input_pathkeys(root, stage),.skew = 1
 	};
+	const char *why_not;
 	Path	   *partial;
 
 	if (nodes.pathkeys == NIL || !enable_sort || root->parse->hasTargetSRFs ||
@@ -406,16 +518,21 @@ gs_plan_ranges_add(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input
 		return;
 	add_serial(&nodes, gs_plan_path_sort(root, output_rel, input_rel->cheapest_total_path,
 										 nodes.pathkeys, &gs_plan_limit_none));
-	if (stage == UPPERREL_WINDOW && gpusort_enable_ranges)
+	if (stage == UPPERREL_WINDOW && gpusort_enable_ranges && !output_rel->consider_parallel)
 		output_rel->consider_parallel =
 			are_window_functions_safe(root, input_rel, linitial(output_rel->pathlist));
-	if (!input_rel->consider_parallel || input_rel->partial_pathlist == NIL)
-		return;
-	partial = linitial(input_rel->partial_pathlist);
-	add_serial(&nodes, gs_plan_path_merge(root, output_rel, partial, nodes.pathkeys,
-										  &gs_plan_limit_none, partial->pathtarget));
-	if (gpusort_enable_ranges && output_rel->consider_parallel)
+	partial = input_rel->consider_parallel && input_rel->partial_pathlist != NIL ?
+		linitial(input_rel->partial_pathlist) : NULL;
+	if (partial != NULL)
+		add_serial(&nodes, gs_plan_path_merge(root, output_rel, partial, nodes.pathkeys,
+											  &gs_plan_limit_none, partial->pathtarget));
+	why_not = !gpusort_enable_ranges ? "gpusort.enable_ranges is off" :
+		partial == NULL ? "there is no parallel plan for its input" :
+		!output_rel->consider_parallel ? "a function is not parallel safe" :
 		add_ranges(&nodes, partial);
+	if (gpusort_debug_plan && why_not != NULL)
+		ereport(NOTICE,
+				(errmsg("GpuSort by ranges not used: %s", why_not)));
 }
 
 /* --------------------------------------------------------------------- plan */

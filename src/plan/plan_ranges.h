@@ -21,4 +21,10 @@ extern const CustomPathMethods gs_ranges_path_methods;
 extern void gs_plan_ranges_add(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel,
 							   RelOptInfo *output_rel);
 
+/*
+ * What the participants of a partial path save of the WindowAggs, for which the planner counts too
+ * little; 0 if it has no GpuSort by ranges.
+ */
+extern Cost gs_plan_ranges_saved(const Path *partial);
+
 #endif							/* GPUSORT_PLAN_RANGES_H */

@@ -109,8 +109,11 @@ extern void gs_run_set_add_engine(GsRunSet *set, GsEngine *engine);
  */
 extern void gs_run_set_describe(const GsRunSet *set, GsSharedRows *rows);
 
-/* Completes the runs, and describes them and their rows. */
-extern void gs_run_set_share(GsRunSet *set, GsSharedRuns *shared);
+/*
+ * Completes the runs, and describes them and their rows.  Merges some, so that the runs of so many
+ * sets can be merged at once.
+ */
+extern void gs_run_set_share(GsRunSet *set, GsSharedRuns *shared, int nsets);
 
 /*
  * Adds the runs of another process to the merge.  If the order has keys, theirs must have had the

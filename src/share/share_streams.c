@@ -344,7 +344,7 @@ gs_share_gather_emit(GsShareGather *gather, int participant, GsStore *store)
 		return true;
 	if (!gs_store_make_runs(store))
 		return false;
-	gs_store_share_runs(store, &gather->runs[participant]);
+	gs_store_share_runs(store, &gather->runs[participant], gather->nparticipants);
 	return true;
 }
 

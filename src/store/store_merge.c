@@ -189,9 +189,9 @@ gs_store_complete_runs(GsStore *store)
 }
 
 void
-gs_store_share_runs(GsStore *store, GsSharedRuns *runs)
+gs_store_share_runs(GsStore *store, GsSharedRuns *runs, int nparticipants)
 {
-	gs_run_set_share(store->runs, runs);
+	gs_run_set_share(store->runs, runs, nparticipants);
 	gs_store_describe_rows(store, &runs->rows);
 }
 

@@ -37,8 +37,11 @@ extern bool gs_store_make_runs(GsStore *store);
  */
 extern void gs_store_make_run_of_engine(GsStore *store);
 
-/* Describes the runs, in shared memory.  They stay in the files of spec.run_files.  Optional. */
-extern void gs_store_share_runs(GsStore *store, GsSharedRuns *runs);
+/*
+ * Describes the runs, in shared memory, so few of them that those of all participants can be merged
+ * at once.  They stay in the files of spec.run_files.  Optional.
+ */
+extern void gs_store_share_runs(GsStore *store, GsSharedRuns *runs, int nparticipants);
 
 /*
  * Adds the runs of another process; their files are at `where`.  Merges by keys if both have them.
