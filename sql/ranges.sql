@@ -51,6 +51,29 @@ SELECT * FROM by_ranges('SELECT id, count(*) FILTER (WHERE amount > 9) OVER (PAR
 SELECT * FROM by_ranges('SELECT id, lag(name) OVER (PARTITION BY weight ORDER BY name, id) FROM sales');
 SELECT * FROM by_ranges('SELECT * FROM (SELECT id, shop, row_number() OVER (PARTITION BY shop ORDER BY amount, id) AS n FROM sales) s WHERE n < 4');
 
+-- Only the first rows of each group are returned by the sort, if nothing else needs the others.
+CREATE FUNCTION group_limit(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (COSTS OFF, FORMAT JSON) ' || query INTO plan;
+	RETURN (SELECT string_agg(rows::text, ' ') FROM jsonb_path_query(plan, 'strict $.**."Rows per Range Key"') rows);
+END $$;
+CREATE TABLE first_sales (query text);
+INSERT INTO first_sales VALUES
+	('SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY shop ORDER BY amount DESC, id) AS n FROM sales) s WHERE n <= 3'),
+	('SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY shop ORDER BY amount, id) AS n FROM sales) s WHERE n < 3 AND id % 2 = 0'),
+	('SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY weight ORDER BY amount, id) AS n FROM sales) s WHERE n = 1'),
+	('SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY weight, rate ORDER BY id) AS n FROM sales) s WHERE n <= 2'),
+	('SELECT * FROM (SELECT *, row_number() OVER w AS n, lead(id) OVER w AS next FROM sales WINDOW w AS (PARTITION BY shop ORDER BY amount, id)) s WHERE n <= 3'),
+	('SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY shop ORDER BY amount, id) AS n, sum(id) OVER (PARTITION BY shop) AS total FROM sales) s WHERE n <= 3'),
+	('SELECT * FROM (SELECT *, rank() OVER (PARTITION BY shop ORDER BY rate) AS n FROM sales) s WHERE n <= 3'),
+	('SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY shop ORDER BY amount, id) AS n FROM sales) s WHERE n <= 49'),
+	('SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY shop ORDER BY amount, id) AS n FROM sales) s WHERE n <= 0'),
+	('SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY shop ORDER BY amount, id) AS n FROM sales) s WHERE n >= 3');
+SELECT r.*, group_limit(query) FROM first_sales, by_ranges(query) r;
+DROP TABLE first_sales;
+
 -- Groups: aggregates of sorted or distinct values, and those that PostgreSQL cannot combine.
 SELECT * FROM by_ranges('SELECT shop, percentile_cont(0.5) WITHIN GROUP (ORDER BY amount), mode() WITHIN GROUP (ORDER BY kind) FROM sales GROUP BY shop');
 SELECT * FROM by_ranges('SELECT rate, count(DISTINCT amount), min(id) FROM sales GROUP BY rate HAVING count(*) > 1');
@@ -79,6 +102,7 @@ SELECT * FROM by_ranges('SELECT id, lag(restricted(id)) OVER (PARTITION BY shop 
 SELECT * FROM by_ranges('SELECT id, total(kind) OVER (PARTITION BY shop ORDER BY amount, id) FROM sales');
 SELECT * FROM by_ranges('SELECT id, safe_total(kind) OVER (PARTITION BY shop ORDER BY amount, id) FROM sales');
 SELECT * FROM by_ranges('SELECT id, count(*) OVER (PARTITION BY shop ORDER BY amount, id ROWS restricted(2) PRECEDING) FROM sales');
+SELECT * FROM by_ranges('SELECT * FROM (SELECT id, shop, row_number() OVER (PARTITION BY shop ORDER BY amount, id) AS n FROM sales) s WHERE n < restricted(4)');
 SET gpusort.enable_ranges = off;
 SELECT * FROM by_ranges('SELECT id, rank() OVER (PARTITION BY shop ORDER BY amount) FROM sales');
 RESET gpusort.enable_ranges;
@@ -108,5 +132,5 @@ SET enable_material = off;
 SELECT sum(n) FROM (VALUES (1), (2)) v (i), LATERAL (SELECT count(*) AS n FROM (SELECT DISTINCT ON (shop) shop, amount FROM sales ORDER BY shop, amount) s WHERE amount % 2 < i) c;
 
 DROP TABLE sales, one_shop, no_sales;
-DROP FUNCTION range_keys, by_ranges, restricted;
+DROP FUNCTION range_keys, by_ranges, group_limit, restricted;
 DROP AGGREGATE total(int), safe_total(int);

@@ -20,6 +20,7 @@ $node->append_conf('postgresql.conf', q{
 	gpusort.device_min_rows = 0
 	gpusort.force = on
 	gpusort.verify = on
+	restart_after_crash = on
 	max_connections = 50
 	max_worker_processes = 40
 	max_parallel_workers = 32
@@ -43,7 +44,7 @@ $node->safe_psql('postgres', q{
 	-- Fails in workers, or in the leader; the others wait for that, so that there are rows for all.
 	CREATE FUNCTION fail_in(id int, worker boolean) RETURNS int VOLATILE PARALLEL SAFE LANGUAGE plpgsql COST 1 AS $$
 	BEGIN
-		IF id % 500 = 0 THEN
+		IF id % 499 = 0 THEN
 			IF worker = EXISTS (SELECT FROM pg_stat_activity WHERE pid = pg_backend_pid() AND leader_pid IS NOT NULL) THEN
 				RAISE EXCEPTION 'row % fails', id;
 			END IF;
@@ -92,7 +93,7 @@ foreach my $engine ('cpu', 'cuda')
 
 				foreach my $row (map { $_ * 4999 % 60000 } 1 .. 20)
 				{
-					$psql->query_until(qr/started/, "\\echo started\n" . ranked(map { sprintf($_, $row) } $read, $returned) . ";\n");
+					$psql->query_until(qr/started/, "\\echo started\n" . ranked(map { s/%d/$row/r } $read, $returned) . ";\n");
 					ok($node->poll_query_until('postgres', $lingers), "$title, $phase: a participant waits");
 					if ($how eq 'cancel')
 					{

@@ -98,6 +98,8 @@ explain_sort_key(const GsSortState *state, Plan *plan, List *ancestors, ExplainS
 		ExplainPropertyList("Presorted Key", presorted, es);
 	if (grouped != NIL)
 		ExplainPropertyList("Range Key", grouped, es);
+	if (state->spec.group_limit > 0)
+		ExplainPropertyInteger("Rows per Range Key", NULL, state->spec.group_limit, es);
 }
 
 /* The name of a column as its table or subquery has it; of an expression, its type. */

@@ -56,7 +56,8 @@ enum
 	FLAG_REPEATABLE,
 	FLAG_SHARED,
 	FLAG_PRESORTED,				/* a number of columns */
-	FLAG_GROUPED				/* a number of columns */
+	FLAG_GROUPED,				/* a number of columns */
+	FLAG_GROUP_LIMIT
 };
 
 /*
@@ -71,8 +72,7 @@ static TupleTableSlot *sort_exec_ranges(CustomScanState *node);
 /* ----------------------------------------------------------- plan and state */
 
 List *
-gs_node_private(const GsSortColumn *columns, int ncolumns, int npresorted, int ngrouped,
-				bool repeatable)
+gs_node_private(const GsSortColumn *columns, int ncolumns, int npresorted, bool repeatable)
 {
 	List	   *lists[PRIVATE_MEMBERS] = {NIL};
 	List	   *members = list_make1(makeString(pstrdup(gs_build_id)));
@@ -85,7 +85,7 @@ gs_node_private(const GsSortColumn *columns, int ncolumns, int npresorted, int n
 		lists[PRIVATE_NULLS_FIRST] =
 			lappend_int(lists[PRIVATE_NULLS_FIRST], columns[i].nulls_first);
 	}
-	lists[PRIVATE_FLAGS] = list_make4_int(repeatable, false, npresorted, ngrouped);
+	lists[PRIVATE_FLAGS] = list_make5_int(repeatable, false, npresorted, 0, 0);
 	for (int i = PRIVATE_ATTNOS; i < PRIVATE_MEMBERS; i++)
 		members = lappend(members, lists[i]);
 	return members;
@@ -122,9 +122,12 @@ node_columns(const CustomScan *scan, int *ncolumns)
 }
 
 void
-gs_node_set_grouped_columns(List *custom_private, int ngrouped)
+gs_node_divide(List *custom_private, int ngrouped, int group_limit)
 {
-	lfirst_int(list_nth_cell(list_nth(custom_private, PRIVATE_FLAGS), FLAG_GROUPED)) = ngrouped;
+	List	   *flags = list_nth(custom_private, PRIVATE_FLAGS);
+
+	lfirst_int(list_nth_cell(flags, FLAG_GROUPED)) = ngrouped;
+	lfirst_int(list_nth_cell(flags, FLAG_GROUP_LIMIT)) = group_limit;
 }
 
 int
@@ -178,6 +181,7 @@ spec_of_plan(CustomScanState *node, PlanState *child, int eflags)
 		.slot = ps->ps_ResultTupleSlot,
 		.may_share = list_nth_int(flags, FLAG_SHARED) != 0,
 		.ngrouped = list_nth_int(flags, FLAG_GROUPED),
+		.group_limit = list_nth_int(flags, FLAG_GROUP_LIMIT),
 		.parent_context = ps->state->es_query_cxt
 	};
 

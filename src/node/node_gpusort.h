@@ -30,12 +30,11 @@ extern const CustomScanMethods gs_node_scan_methods;
 
 /*
  * What a plan node carries: the list to put in custom_private.  npresorted: the first columns, by
- * which the child's rows arrive in order; 0: unknown.  ngrouped: the first columns, by which the
- * participants of a parallel plan divide the rows; 0: they do not.  repeatable: the child may be
- * run twice, nobody would notice.
+ * which the child's rows arrive in order; 0: unknown.  repeatable: the child may be run twice,
+ * nobody would notice.
  */
 extern List *gs_node_private(const GsSortColumn *columns, int ncolumns, int npresorted,
-							 int ngrouped, bool repeatable);
+							 bool repeatable);
 
 /* Is a node of a plan a GpuSort? */
 static inline bool
@@ -47,8 +46,12 @@ gs_node_is_gpusort(const Plan *plan)
 /* By how many of its columns the rows of its child arrive in order; 0: unknown. */
 extern int	gs_node_presorted_columns(const CustomScan *scan);
 
-/* Changes ngrouped of gs_node_private(). */
-extern void gs_node_set_grouped_columns(List *custom_private, int ngrouped);
+/*
+ * Has each participant of a parallel plan return ranges of the rows of all, which do not divide rows
+ * with equal leading columns, ngrouped of them.  group_limit: of these rows only the first so many
+ * are needed; 0: all.  custom_private is that of gs_node_private().
+ */
+extern void gs_node_divide(List *custom_private, int ngrouped, int group_limit);
 
 /* By how many of them its participants divide the rows; 0: they do not. */
 extern int	gs_node_grouped_columns(const CustomScan *scan);

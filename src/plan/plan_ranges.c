@@ -29,6 +29,7 @@
 #include "plan/plan_ranges.h"
 
 #include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
@@ -37,6 +38,7 @@
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/planner.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
 
@@ -49,6 +51,9 @@ typedef struct UpperNodes
 	Path	   *input;
 	int			ngrouped;		/* leading pathkeys by which all of them group rows */
 	int			nwindows;		/* how many are WindowAggs */
+	bool		safe;			/* what they compute, besides the target, is parallel safe */
+	int			limit;			/* of each group, the first so many rows are enough; 0: all are
+								 * needed */
 	double		kept;			/* about which part of the rows run conditions keep */
 	double		skew;			/* rows of the participant that has most, in relation to the
 								 * average */
@@ -91,6 +96,102 @@ group_by(UpperNodes *nodes, List *clauses)
 {
 	nodes->ngrouped = Min(nodes->ngrouped,
 						  count_leading(nodes->pathkeys, clause_pathkeys(nodes, clauses)));
+}
+
+/* ------------------------------------------------------------ parallel safety */
+
+/* What is evaluated instead of a window function, whose input is in one process and in order. */
+static Node *
+without_window_functions(Node *node, void *safe)
+{
+	if (node != NULL && IsA(node, WindowFunc))
+	{
+		const WindowFunc *function = (const WindowFunc *) node;
+		RowExpr    *row = makeNode(RowExpr);
+
+		if (func_parallel(function->winfnoid) != PROPARALLEL_SAFE)
+			*(bool *) safe = false;
+		row->args = lappend(list_copy(function->args), function->aggfilter);
+		return (Node *) row;
+	}
+	return expression_tree_mutator(node, without_window_functions, safe);
+}
+
+/*
+ * Can an expression be computed in a worker?  To PostgreSQL, window functions are parallel
+ * restricted because their order may not be determined, so that two processes that compute them for
+ * the same rows may differ.  Here each row is in one process.
+ */
+static bool
+is_safe(PlannerInfo *root, List *exprs)
+{
+	bool		safe = true;
+	Node	   *others = without_window_functions((Node *) exprs, &safe);
+
+	return safe && is_parallel_safe(root, others);
+}
+
+/* Its target is that of the relation. */
+static bool
+is_window_safe(PlannerInfo *root, const WindowAggPath *path)
+{
+	return is_safe(root, list_make2(path->winclause->startOffset, path->winclause->endOffset)) &&
+		is_safe(root, gs_run_condition(path)) && is_safe(root, path->qual);
+}
+
+/* ------------------------------------------------------------- run conditions */
+
+/* A group limit is set if about this part of the rows is needed. */
+#define MOST_KEPT	0.5
+
+static bool
+is_row_number(Node *node)
+{
+	return IsA(node, WindowFunc) && ((const WindowFunc *) node)->winfnoid == F_ROW_NUMBER;
+}
+
+static bool
+has_other_function(Node *node, void *winref)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, WindowFunc) && ((const WindowFunc *) node)->winref == *(Index *) winref)
+		return !is_row_number(node);
+	return expression_tree_walker(node, has_other_function, winref);
+}
+
+/* The n of row_number() <= n, if a run condition is that, and n is a constant; else 0. */
+static int64
+run_limit(const OpExpr *condition)
+{
+	const RegProcedure compare = get_opcode(condition->opno);
+	const bool	is_less = compare == F_INT8LT || compare == F_INT84LT;
+	const Const *most = lsecond(condition->args);
+
+	if (!is_row_number(linitial(condition->args)) || !IsA(most, Const) || most->constisnull ||
+		!(is_less || compare == F_INT8LE || compare == F_INT84LE))
+		return 0;
+	return (most->consttype == INT8OID ? DatumGetInt64(most->constvalue) :
+			DatumGetInt32(most->constvalue)) - is_less;
+}
+
+/*
+ * How many rows of each group a WindowAgg needs; 0: all.  Only for the lowest of a relation that is
+ * the top one, too, which returns no more rows of a group when the run condition is false.
+ */
+static int
+group_limit(const UpperNodes *nodes, const WindowAggPath *path)
+{
+	List	   *conditions = gs_run_condition(path);
+	Index		winref = path->winclause->winref;
+	int64		limit;
+
+	if (list_length(conditions) != 1 || !IsA(linitial(conditions), OpExpr) || !path->topwindow ||
+		nodes->nwindows > 1 ||
+		has_other_function((Node *) nodes->root->processed_tlist, &winref))
+		return 0;
+	limit = run_limit(linitial(conditions));
+	return limit > 0 && limit < PG_INT32_MAX ? (int) limit : 0;
 }
 
 /* -------------------------------------------------------------------- copies */
@@ -174,9 +275,11 @@ copy_nodes(UpperNodes *nodes, const Path *path)
 			return copy_sort(nodes, path, ((const IncrementalSortPath *) path)->spath.subpath);
 		case T_WindowAggPath:
 			nodes->nwindows++;
+			nodes->safe &= is_window_safe(nodes->root, (const WindowAggPath *) path);
 			/* the planner counts all rows */
 			if (gs_run_condition((const WindowAggPath *) path) != NIL)
 				nodes->kept = DEFAULT_INEQ_SEL;
+			nodes->limit = group_limit(nodes, (const WindowAggPath *) path);
 			group_by(nodes, ((const WindowAggPath *) path)->winclause->partitionClause);
 			return copy_node(nodes, path, sizeof(WindowAggPath), offsetof(WindowAggPath, subpath));
 		case T_AggPath:
@@ -191,6 +294,9 @@ copy_nodes(UpperNodes *nodes, const Path *path)
 		case GS_T_UNIQUE_PATH:
 			nodes->ngrouped = Min(nodes->ngrouped, ((const GsUniquePath *) path)->numkeys);
 			return copy_node(nodes, path, sizeof(GsUniquePath), offsetof(GsUniquePath, subpath));
+		case T_GatherMergePath:
+			/* of sorts of the input, made by add_serial() */
+			return replace_input(nodes, path);
 		case T_ProjectionPath:
 			return copy_node(nodes, path, sizeof(ProjectionPath), offsetof(ProjectionPath, subpath));
 		default:
@@ -212,6 +318,8 @@ copy_above(UpperNodes *nodes, Path *input)
 		nodes->ngrouped = list_length(nodes->pathkeys);
 		nodes->nwindows = 0;
 		nodes->kept = 1;
+		nodes->safe = true;
+		nodes->limit = 0;
 		if (path->parent == nodes->rel && (path = copy_nodes(nodes, path)) != NULL)
 			return path;
 	}
@@ -289,19 +397,20 @@ make_ranges(const UpperNodes *nodes, Path *partial)
 	}
 	path->custom_paths = list_make1(partial);
 	path->custom_private = gs_node_private(columns, list_length(nodes->pathkeys), 0,
-										   list_length(nodes->pathkeys), false);
+										   false);
 	path->methods = &gs_ranges_path_methods;
 	return ranges;
 }
 
 /*
- * Which part of so many rows is at least in the largest group: as if all groups were as large, or as
- * the statistics of the most common values have it.
+ * Estimates the number of groups of so many rows, and which part of the rows is at least in the
+ * largest one: as if all were as large, or as the statistics of the most common values have it.
  */
 static double
-largest_group(const UpperNodes *nodes, const PathTarget *target, double nrows)
+estimate_groups(const UpperNodes *nodes, const PathTarget *target, double nrows, double *part)
 {
 	double		largest = 1;
+	double		ngroups;
 	List	   *exprs = NIL;
 
 	for (int i = 0; i < nodes->ngrouped; i++)
@@ -315,7 +424,9 @@ largest_group(const UpperNodes *nodes, const PathTarget *target, double nrows)
 		largest = Min(largest, most_common);
 		exprs = lappend(exprs, expr);
 	}
-	return Max(largest, 1 / estimate_num_groups(nodes->root, exprs, nrows, NULL, NULL));
+	ngroups = Max(estimate_num_groups(nodes->root, exprs, nrows, NULL, NULL), 1);
+	*part = Max(largest, 1 / ngroups);
+	return ngroups;
 }
 
 /* The Gather above a path whose participants each have a range. */
@@ -411,6 +522,8 @@ add_ranges(UpperNodes *nodes, Path *partial)
 {
 	const double nparticipants = gs_plan_cost_participants(partial->parallel_workers);
 	const double nrows = partial->rows * nparticipants;
+	double		ngroups;
+	double		largest;
 	RangesPath *ranges = make_ranges(nodes, partial);
 	Path	   *sort = ranges == NULL ? NULL : &ranges->custom.path;
 	Path	   *path = ranges == NULL ? NULL : copy_above(nodes, sort);
@@ -421,14 +534,16 @@ add_ranges(UpperNodes *nodes, Path *partial)
 		return "no plan of PostgreSQL reads its input in one order";
 	if (nodes->ngrouped == 0)
 		return "there are no columns by which all window functions or groups divide the rows";
-	if (!path->parallel_safe)
+	if (!path->parallel_safe || !nodes->safe)
 		return "an expression is not parallel safe";
-	nodes->skew = Max(1, nparticipants * largest_group(nodes, partial->pathtarget, nrows));
+	ngroups = estimate_groups(nodes, partial->pathtarget, nrows, &largest);
+	nodes->skew = Max(1, nparticipants * largest);
 	sort->total_cost += (sort->total_cost - sort->startup_cost) * (nodes->skew - 1);
 	path = copy_above(nodes, sort);
 	ranges->saved = nrows * (1 - nodes->skew / nparticipants) *
 		gs_plan_cost_windows(nodes->nwindows, count_aggregates(nodes));
-	gs_node_set_grouped_columns(ranges->custom.custom_private, nodes->ngrouped);
+	gs_node_divide(ranges->custom.custom_private, nodes->ngrouped,
+				   nodes->limit * ngroups < nrows * MOST_KEPT ? nodes->limit : 0);
 	path = hide_order(nodes, path);
 	add_partial_path(nodes->rel, path);
 	if (list_member_ptr(nodes->rel->partial_pathlist, path))
@@ -449,38 +564,6 @@ add_serial(UpperNodes *nodes, Path *sort)
 
 	if (path != NULL)
 		add_path(nodes->rel, path);
-}
-
-/* What is evaluated instead of a window function, whose input is in one process and in order. */
-static Node *
-without_window_functions(Node *node, void *safe)
-{
-	if (node != NULL && IsA(node, WindowFunc))
-	{
-		const WindowFunc *function = (const WindowFunc *) node;
-		RowExpr    *row = makeNode(RowExpr);
-
-		if (func_parallel(function->winfnoid) != PROPARALLEL_SAFE)
-			*(bool *) safe = false;
-		row->args = lappend(list_copy(function->args), function->aggfilter);
-		return (Node *) row;
-	}
-	return expression_tree_mutator(node, without_window_functions, safe);
-}
-
-/*
- * Can the window functions of a relation be computed in a worker?  To PostgreSQL they are parallel
- * restricted because their order may not be determined, so that two processes that compute them
- * for the same rows may differ.  Here each row is in one process.
- */
-static bool
-are_window_functions_safe(PlannerInfo *root, const RelOptInfo *input_rel, const Path *path)
-{
-	bool		safe = true;
-	Node	   *exprs = without_window_functions((Node *) path->pathtarget->exprs, &safe);
-
-	return safe && input_rel->consider_parallel && is_parallel_safe(root, exprs) &&
-		is_parallel_safe(root, (Node *) root->parse->windowClause);
 }
 
 /* By what the lowest node of the relation needs its input ordered. */
@@ -519,8 +602,8 @@ gs_plan_ranges_add(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input
 	add_serial(&nodes, gs_plan_path_sort(root, output_rel, input_rel->cheapest_total_path,
 										 nodes.pathkeys, &gs_plan_limit_none));
 	if (stage == UPPERREL_WINDOW && gpusort_enable_ranges && !output_rel->consider_parallel)
-		output_rel->consider_parallel =
-			are_window_functions_safe(root, input_rel, linitial(output_rel->pathlist));
+		output_rel->consider_parallel = input_rel->consider_parallel &&
+			is_safe(root, ((Path *) linitial(output_rel->pathlist))->pathtarget->exprs);
 	partial = input_rel->consider_parallel && input_rel->partial_pathlist != NIL ?
 		linitial(input_rel->partial_pathlist) : NULL;
 	if (partial != NULL)

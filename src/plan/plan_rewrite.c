@@ -243,7 +243,7 @@ replace_sort(Sort *sort, const GsSortColumn *columns, const GsPlanLimit *bound, 
 	scan->custom_relids = NULL;
 	scan->custom_scan_tlist = sort->plan.targetlist;
 	scan->custom_exprs = gs_plan_limit_exprs(bound);
-	scan->custom_private = gs_node_private(columns, sort->numCols, npresorted, 0, repeatable);
+	scan->custom_private = gs_node_private(columns, sort->numCols, npresorted, repeatable);
 	scan->methods = &gs_node_scan_methods;
 
 	foreach(lc, sort->plan.targetlist)

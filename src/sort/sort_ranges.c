@@ -20,6 +20,8 @@
 
 #include "access/parallel.h"
 #include "executor/executor.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
 
 /* All rows of the range that was taken were returned. */
 static void
@@ -130,6 +132,46 @@ next_row(GsSortState *state)
 	return row;
 }
 
+/* A row is the first of a group. */
+static void
+begin_group(GsSortState *state, const MinimalTupleData *row)
+{
+	GsSortParticipants *participants = &state->participants;
+
+	if (participants->group == NULL || participants->group_bytes < row->t_len)
+	{
+		if (participants->group != NULL)
+			pfree(participants->group);
+		participants->group_bytes = row->t_len * 2;
+		participants->group = MemoryContextAllocHuge(state->store.context,
+													 participants->group_bytes);
+	}
+	memcpy(participants->group, row, row->t_len);
+	participants->group_rows = 0;
+}
+
+/*
+ * The next row that is needed: of each group, only the first spec.group_limit.  A comparison costs
+ * less than what the nodes above do with a row.
+ */
+static const void *
+next_needed_row(GsSortState *state)
+{
+	GsSortParticipants *participants = &state->participants;
+	const void *row;
+
+	while ((row = next_row(state)) != NULL && state->spec.group_limit > 0)
+	{
+		if (participants->group == NULL ||
+			!gs_store_is_one_group(&state->store, participants->group, row))
+			begin_group(state, row);
+		if (participants->group_rows++ < state->spec.group_limit)
+			break;
+		CHECK_FOR_INTERRUPTS();
+	}
+	return row;
+}
+
 static TupleTableSlot *
 end_ranges(GsSortState *state)
 {
@@ -146,7 +188,7 @@ gs_sort_ranges_next(GsSortState *state)
 
 	if (state->participants.in_ranges)
 	{
-		const void *row = next_row(state);
+		const void *row = next_needed_row(state);
 
 		slot = row == NULL ? end_ranges(state) :
 			gs_store_row_to_slot(&state->store, row, state->spec.slot);

@@ -118,6 +118,12 @@ gs_store_begin_groups(GsStore *store, int range, int nranges, int ncolumns)
 	return true;
 }
 
+bool
+gs_store_is_one_group(GsStore *store, const MinimalTupleData *a, const MinimalTupleData *b)
+{
+	return gs_order_compare_rows(store->groups->compare, a, b) == 0;
+}
+
 void
 gs_store_set_merge_memory(GsStore *store, int memory_kb)
 {

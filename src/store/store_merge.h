@@ -86,6 +86,10 @@ extern bool gs_store_begin_range(GsStore *store, int range, int nranges, Minimal
  */
 extern bool gs_store_begin_groups(GsStore *store, int range, int nranges, int ncolumns);
 
+/* Are two rows in one group?  After begin_groups. */
+extern bool gs_store_is_one_group(GsStore *store, const MinimalTupleData *a,
+								  const MinimalTupleData *b);
+
 /* Sets how much memory a merge may take; if this is not called, as much as the sort. */
 extern void gs_store_set_merge_memory(GsStore *store, int memory_kb);
 
