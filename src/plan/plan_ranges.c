@@ -47,6 +47,7 @@ typedef struct UpperNodes
 {
 	PlannerInfo *root;
 	RelOptInfo *rel;
+	const RelOptInfo *input_rel;
 	List	   *pathkeys;		/* of their input */
 	Path	   *input;
 	int			ngrouped;		/* leading pathkeys by which all of them group rows */
@@ -249,12 +250,20 @@ copy_sort(UpperNodes *nodes, const Path *path, const Path *input)
 {
 	Path	   *to;
 
-	if (input->parent != nodes->rel)
+	if (input->parent == nodes->input_rel)
 		return replace_input(nodes, path);
 	to = copy_nodes(nodes, input);
 	/* also in place of an Incremental Sort */
 	return to == NULL ? NULL :
 		(Path *) create_sort_path(nodes->root, nodes->rel, to, path->pathkeys, -1);
+}
+
+/* The sorts of the input in participants; NULL: they sort something else. */
+static Path *
+copy_merge(const UpperNodes *nodes, const Path *path)
+{
+	return IsA(path, SortPath) && ((const SortPath *) path)->subpath->parent == nodes->input_rel ?
+		replace_input(nodes, path) : NULL;
 }
 
 /*
@@ -265,8 +274,10 @@ static Path *
 copy_nodes(UpperNodes *nodes, const Path *path)
 {
 	check_stack_depth();
-	if (path->parent != nodes->rel)
+	if (path->parent == nodes->input_rel)
 		return replace_input(nodes, path);
+	if (path->parent != nodes->rel)
+		return NULL;			/* such as groups that are aggregated in part */
 	switch (nodeTag(path))
 	{
 		case T_SortPath:
@@ -295,8 +306,8 @@ copy_nodes(UpperNodes *nodes, const Path *path)
 			nodes->ngrouped = Min(nodes->ngrouped, ((const GsUniquePath *) path)->numkeys);
 			return copy_node(nodes, path, sizeof(GsUniquePath), offsetof(GsUniquePath, subpath));
 		case T_GatherMergePath:
-			/* of sorts of the input, made by add_serial() */
-			return replace_input(nodes, path);
+			/* of sorts of the input, made by add_serial(); or of what is above it */
+			return copy_merge(nodes, ((const GatherMergePath *) path)->subpath);
 		case T_ProjectionPath:
 			return copy_node(nodes, path, sizeof(ProjectionPath), offsetof(ProjectionPath, subpath));
 		default:
@@ -591,7 +602,7 @@ gs_plan_ranges_add(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input
 				   RelOptInfo *output_rel)
 {
 	UpperNodes	nodes = {
-		.root = root,.rel = output_rel,.pathkeys = input_pathkeys(root, stage),.skew = 1
+		.root = root,.rel = output_rel,.input_rel = input_rel,.pathkeys = input_pathkeys(root, stage),.skew = 1
 	};
 	const char *why_not;
 	Path	   *partial;
