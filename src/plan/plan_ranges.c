@@ -38,6 +38,7 @@
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/planner.h"
+#include "optimizer/tlist.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
@@ -374,6 +375,44 @@ find_positions(GsSortColumn *columns, List *pathkeys, const PathTarget *target)
 	return true;
 }
 
+static int
+compare_attnos(const void *a, const void *b, void *exprs)
+{
+	return ((const Var *) list_nth(exprs, *(const int *) a))->varattno -
+		((const Var *) list_nth(exprs, *(const int *) b))->varattno;
+}
+
+/*
+ * A path that returns the columns of a table in the order in which it has them.  The planner begins
+ * the input of windows with the columns that they sort by; then a scan of all columns would form each
+ * row anew.  The first 3 of each of 300,000 groups of 3 M rows of 167 bytes: 1,670 and 1,470 ms (medians of 4 by
+ * turns; 2 cores of a Xeon, PostgreSQL 18.6, 2026-11-28).
+ */
+static Path *
+order_as_stored(PlannerInfo *root, RelOptInfo *rel, Path *path)
+{
+	const PathTarget *target = path->pathtarget;
+	const int	count = list_length(target->exprs);
+	int		   *order = palloc(sizeof(int) * count);
+	PathTarget *ordered = create_empty_pathtarget();
+
+	for (int i = 0; i < count; i++)
+	{
+		const Var  *var = list_nth(target->exprs, i);
+
+		if (!IsA(var, Var) || var->varno != ((const Var *) linitial(target->exprs))->varno)
+			return path;
+		order[i] = i;
+	}
+	qsort_arg(order, count, sizeof(int), compare_attnos, target->exprs);
+	for (int i = 0; i < count; i++)
+		add_column_to_pathtarget(ordered, list_nth(target->exprs, order[i]),
+								 get_pathtarget_sortgroupref(target, order[i]));
+	ordered->cost = target->cost;
+	ordered->width = target->width;
+	return (Path *) create_projection_path(root, rel, path, ordered);
+}
+
 /* A GpuSort by ranges of a partial path; NULL: it cannot be made, or is not much faster. */
 static RangesPath *
 make_ranges(const UpperNodes *nodes, Path *partial)
@@ -623,7 +662,9 @@ gs_plan_ranges_add(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input
 	why_not = !gpusort_enable_ranges ? "gpusort.enable_ranges is off" :
 		partial == NULL ? "there is no parallel plan for its input" :
 		!output_rel->consider_parallel ? "a function is not parallel safe" :
-		add_ranges(&nodes, partial);
+		/* a Unique returns the columns as it gets them, so their order is the query's */
+		add_ranges(&nodes, stage == UPPERREL_DISTINCT ? partial :
+				   order_as_stored(root, input_rel, partial));
 	if (gpusort_debug_plan && why_not != NULL)
 		ereport(NOTICE,
 				(errmsg("GpuSort by ranges not used: %s", why_not)));
