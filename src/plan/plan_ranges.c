@@ -27,6 +27,7 @@
 #include "node/node_gpusort.h"
 #include "plan/plan.h"
 #include "plan/plan_ranges.h"
+#include "store/store_device_choice.h"
 
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
@@ -413,6 +414,20 @@ order_as_stored(PlannerInfo *root, RelOptInfo *rel, Path *path)
 	return (Path *) create_projection_path(root, rel, path, ordered);
 }
 
+/* Ranges cannot be found of more runs than can be merged at once (run/run_merge.c). */
+#define MOST_RUNS	512
+#define BUFFER_KB	5
+
+/* Is there memory for ranges of the rows of all participants? */
+static bool
+has_memory(const GsPlanEstimate *estimate, double nparticipants)
+{
+	const double nruns = gs_plan_cost_bytes(estimate) * nparticipants / (work_mem * 1024.0);
+
+	return nruns < Min(MOST_RUNS, work_mem / BUFFER_KB) ||
+		gs_device_is_likely(estimate->nrows * nparticipants);
+}
+
 /* A GpuSort by ranges of a partial path; NULL: it cannot be made, or is not much faster. */
 static RangesPath *
 make_ranges(const UpperNodes *nodes, Path *partial)
@@ -427,6 +442,7 @@ make_ranges(const UpperNodes *nodes, Path *partial)
 	if (list_length(partial->pathtarget->exprs) == 1 ||
 		!gs_plan_path_estimate(nodes->root, partial, nodes->pathkeys, &gs_plan_limit_none, &columns,
 							   &traits, &estimate) ||
+		!has_memory(&estimate, gs_plan_cost_participants(partial->parallel_workers)) ||
 		!find_positions(columns, nodes->pathkeys, partial->pathtarget))
 		return NULL;
 	ranges = (RangesPath *) newNode(sizeof(RangesPath), T_CustomPath);
@@ -579,7 +595,7 @@ add_ranges(UpperNodes *nodes, Path *partial)
 	Path	   *path = ranges == NULL ? NULL : copy_above(nodes, sort);
 
 	if (ranges == NULL)
-		return "a GpuSort cannot sort its share of the rows, or is not much faster";
+		return "a GpuSort cannot sort its share of the rows, or work_mem is too small";
 	if (path == NULL)
 		return "no plan of PostgreSQL reads its input in one order";
 	if (nodes->ngrouped == 0)

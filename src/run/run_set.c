@@ -351,7 +351,7 @@ gs_run_set_begin_groups(GsRunSet *set, Size memory_limit, int range, int nranges
 	set->memory_limit = memory_limit;
 	if (set->readers != NULL)
 		gs_run_merge_end(set);
-	positions = set->nruns > gs_run_merge_most(set, true) ? NULL :
+	positions = set->nruns > gs_run_merge_limit(set) ? NULL :
 		gs_run_range_find_groups(set, range, nranges, groups);
 	if (positions != NULL)
 	{
@@ -376,11 +376,12 @@ void
 gs_run_set_share(GsRunSet *set, GsSharedRuns *shared, int nsets)
 {
 	MemoryContext old = MemoryContextSwitchTo(set->context);
-	const int	most = Min(gs_run_merge_most(set, false), gs_run_merge_most(set, true) / nsets);
+	const int	most = Min(gs_run_merge_limit(set) / nsets, GS_MAX_SHARED_RUNS);
 
 	end_last_run(set);
 	choose_order(set);
-	merge_down_to(set, Max(Min(most, GS_MAX_SHARED_RUNS), 2));
+	/* ranges of merged runs cannot be found */
+	merge_down_to(set, Max(most, 2));
 	gs_run_set_describe(set, &shared->rows);
 	shared->extent_bytes = set->store->extent_bytes;
 	shared->nruns = set->nruns;

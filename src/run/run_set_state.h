@@ -158,6 +158,9 @@ extern void gs_run_engine_copy(const GsRunSet *set, const GsEngineRow *from, cha
  */
 extern int	gs_run_merge_most(const GsRunSet *set, bool shared);
 
+/* How many can be with the smallest buffers, if it is better than to merge some first. */
+extern int	gs_run_merge_limit(const GsRunSet *set);
+
 /*
  * Begins to merge some of the runs.  consume: frees their extents; positions, ends: begins and ends
  * there in each run; NULL: with the first and the last row.  gs_run_merge_end() frees what the merge
