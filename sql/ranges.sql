@@ -131,6 +131,8 @@ SELECT count(*) FROM (SELECT id, rank() OVER (PARTITION BY shop ORDER BY amount)
 SET enable_material = off;
 SELECT sum(n) FROM (VALUES (1), (2)) v (i), LATERAL (SELECT count(*) AS n FROM (SELECT DISTINCT ON (shop) shop, amount FROM sales ORDER BY shop, amount) s WHERE amount % 2 < i) c;
 
+SELECT sum(n) FROM (VALUES (1), (2), (1)) v (i), LATERAL (SELECT count(*) AS n FROM (SELECT amount, row_number() OVER (PARTITION BY shop ORDER BY amount, id) AS r FROM sales) s WHERE r <= 3 AND amount % 2 < i) c;
+
 DROP TABLE sales, one_shop, no_sales;
 DROP FUNCTION range_keys, by_ranges, group_limit, restricted;
 DROP AGGREGATE total(int), safe_total(int);

@@ -166,6 +166,11 @@ typedef struct UniquePath GsUniquePath;
 typedef struct UpperUniquePath GsUniquePath;
 #endif
 
+/* A path has another input than the one that it was copied from; before is NULL if it had none. */
+struct Path;
+extern void gs_path_change_disabled(struct Path *path, const struct Path *before,
+									const struct Path *input);
+
 /* The condition on its window functions with which a WindowAgg ends a partition early, or NIL. */
 #if PG_VERSION_NUM >= 170000
 #define gs_run_condition(path)	((path)->runCondition)

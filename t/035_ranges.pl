@@ -137,6 +137,34 @@ foreach my $engine ('cpu', 'cuda')
 	}
 }
 
+# Each participant sees other values of a column with few, and one sees no rows.
+my $icu = $node->safe_psql('postgres', "SELECT count(*) FROM pg_collation WHERE collname = 'en-x-icu'") ? 'en-x-icu' : 'C';
+
+$node->safe_psql('postgres', qq{
+	CREATE TABLE rare AS SELECT g AS id, (CASE WHEN g % 103 = 0 THEN 'rare ' || g / 103 % 150 ELSE 'often ' || g % 50 END) COLLATE "$icu" AS k, hashint4(g) AS v
+		FROM generate_series(1, 60000) g;
+	CREATE TABLE parted (id int, k text COLLATE "$icu", v int) PARTITION BY RANGE (id);
+	CREATE TABLE first_part PARTITION OF parted FOR VALUES FROM (MINVALUE) TO (50000);
+	CREATE TABLE last_part PARTITION OF parted FOR VALUES FROM (50000) TO (MAXVALUE);
+	INSERT INTO parted SELECT * FROM rare;
+	ANALYZE rare, parted;
+});
+foreach my $settings ('', 'SET gpusort.engine = cpu', 'SET gpusort.engine = cuda', 'SET gpusort.force = off; SET parallel_tuple_cost = 0; SET work_mem = 256; SET gpusort.min_rows = 0')
+{
+	foreach my $table ('rare', 'parted', '(SELECT * FROM first_part UNION ALL SELECT * FROM last_part)')
+	{
+		my $windows = "SELECT sum(hashint8(n * 1000003 + id)) FROM (SELECT id, row_number() OVER (PARTITION BY k ORDER BY v, id) AS n FROM $table r) s";
+		my $groups = "SELECT md5(string_agg(ids::text, ' ' ORDER BY ids)) FROM (SELECT array_agg(id ORDER BY v, id) AS ids FROM $table r GROUP BY k) s";
+
+		is($node->safe_psql('postgres', "$settings; $windows; $groups"),
+			$node->safe_psql('postgres', "SET gpusort.enabled = off; SET max_parallel_workers_per_gather = 0; $windows; $groups"), "$table: right, $settings");
+	}
+}
+
+# The leader may read another child of an Append first, while workers wait for nothing of it.
+is($node->safe_psql('postgres', "SET gpusort.engine = cuda; SET statement_timeout = '60s'; SELECT count(*) FROM (SELECT k, percentile_disc(0.5) WITHIN GROUP (ORDER BY v) FROM rare GROUP BY k"
+	. ' UNION ALL SELECT k, percentile_disc(0.5) WITHIN GROUP (ORDER BY v) FROM parted GROUP BY k LIMIT 10) s'), '10', 'below an Append, with a LIMIT');
+
 # A worker is killed while others wait for it, and the server recovers.
 foreach my $phase ('linger(id, 30000)', 'id')
 {

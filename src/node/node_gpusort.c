@@ -382,11 +382,48 @@ find_sorts(PlanState *node, void *gather)
 	return planstate_tree_walker(node, find_sorts, gather);
 }
 
+/* The only child of a node that always reads it, or else NULL. */
+static PlanState *
+child_that_is_read(PlanState *node)
+{
+	switch (nodeTag(node))
+	{
+		case T_SubqueryScanState:
+			return ((SubqueryScanState *) node)->subplan;
+		case T_WindowAggState:
+		case T_AggState:
+		case T_GroupState:
+		case T_UniqueState:
+		case T_ResultState:
+		case T_SortState:
+		case T_IncrementalSortState:
+			return outerPlanState(node);
+		default:
+			return gs_node_is_gpusort(node->plan) ? outerPlanState(node) : NULL;
+	}
+}
+
+/*
+ * Finds the GpuSorts that the leader executes whenever its workers do.  Below an Append, for example,
+ * it may execute another child.
+ */
+static void
+find_sorts_of_leader(PlanState *node)
+{
+	for (; node != NULL; node = child_that_is_read(node))
+	{
+		if (gs_node_is_gpusort(node->plan))
+			gs_sort_parallel_expect_leader(gs_node_sort((CustomScanState *) node));
+	}
+}
+
 static bool
 find_gathers(PlanState *node, void *context)
 {
 	if (IsA(node, GatherMergeState))
 		(void) find_sorts(outerPlanState(node), node);
+	if (IsA(node, GatherMergeState) || IsA(node, GatherState))
+		find_sorts_of_leader(outerPlanState(node));
 	/* another one below it, or in its subplans, has sorts of its own */
 	return planstate_tree_walker(node, find_gathers, context);
 }

@@ -218,6 +218,7 @@ place_above(const UpperNodes *nodes, Path *copy, const Path *from, Path *to)
 	copy->total_cost = to->total_cost + Max(copy->total_cost - from->total_cost, 0) * work;
 	copy->startup_cost = Min(copy->startup_cost, copy->total_cost);
 	copy->rows = clamp_row_est(copy->rows * share);
+	gs_path_change_disabled(copy, from, to);
 	return copy;
 }
 
@@ -424,7 +425,7 @@ has_memory(const GsPlanEstimate *estimate, double nparticipants)
 {
 	const double nruns = gs_plan_cost_bytes(estimate) * nparticipants / (work_mem * 1024.0);
 
-	return nruns < Min(MOST_RUNS, work_mem / BUFFER_KB) ||
+	return gpusort_force || nruns < Min(MOST_RUNS, work_mem / BUFFER_KB) ||
 		gs_device_is_likely(estimate->nrows * nparticipants);
 }
 
@@ -454,6 +455,7 @@ make_ranges(const UpperNodes *nodes, Path *partial)
 	path->path.parallel_safe = true;
 	path->path.parallel_workers = partial->parallel_workers;
 	path->path.rows = partial->rows;
+	gs_path_change_disabled(&path->path, NULL, partial);
 	path->path.pathkeys = nodes->pathkeys;
 	path->path.startup_cost = path->path.total_cost = partial->total_cost;
 	if (!gpusort_force)
@@ -675,8 +677,8 @@ gs_plan_ranges_add(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input
 	if (partial != NULL)
 		add_serial(&nodes, gs_plan_path_merge(root, output_rel, partial, nodes.pathkeys,
 											  &gs_plan_limit_none, partial->pathtarget));
-	why_not = !gpusort_enable_ranges ? "gpusort.enable_ranges is off" :
-		partial == NULL ? "there is no parallel plan for its input" :
+	why_not = partial == NULL ? NULL :
+		!gpusort_enable_ranges ? "gpusort.enable_ranges is off" :
 		!output_rel->consider_parallel ? "a function is not parallel safe" :
 		/* a Unique returns the columns as it gets them, so their order is the query's */
 		add_ranges(&nodes, stage == UPPERREL_DISTINCT ? partial :

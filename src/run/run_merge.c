@@ -36,10 +36,11 @@ block_bytes(const GsRunSet *set)
 	return set->order.verify != NULL ? gs_run_block_bytes(set->memory_limit) : 0;
 }
 
-/* How many runs can be merged with buffers of so many bytes. */
-static int
-most_sources(const GsRunSet *set, Size read_at_once)
+int
+gs_run_merge_most(const GsRunSet *set, bool shared)
 {
+	Size		read_at_once = clamp(LEAST_READ_BYTES, set->memory_limit / 16,
+									 shared ? ENOUGH_SHARED_BYTES : ENOUGH_READ_BYTES);
 	Size		each = read_at_once + gs_run_set_longest(set) +
 		gs_merge_tree_bytes(1) + sizeof(GsRunReader);
 	Size		besides = set->store->extent_bytes + sizeof(GsRunSet) + block_bytes(set);
@@ -49,16 +50,12 @@ most_sources(const GsRunSet *set, Size read_at_once)
 }
 
 int
-gs_run_merge_most(const GsRunSet *set, bool shared)
-{
-	return most_sources(set, clamp(LEAST_READ_BYTES, set->memory_limit / 16,
-								   shared ? ENOUGH_SHARED_BYTES : ENOUGH_READ_BYTES));
-}
-
-int
 gs_run_merge_limit(const GsRunSet *set)
 {
-	return most_sources(set, LEAST_READ_BYTES);
+	const Size	each = LEAST_READ_BYTES + set->longest + gs_merge_tree_bytes(1) +
+		sizeof(GsRunReader);
+
+	return clamp(LEAST_SOURCES, set->memory_limit / each, MOST_SOURCES);
 }
 
 /* The bytes of the buffer of each run. */

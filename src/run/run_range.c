@@ -134,8 +134,9 @@ static void
 sample_runs(GsRunSet *set, Samples *samples)
 {
 	const int64 nextents = count_extents(set);
+	/* not by the bytes of keys, as bounds must be the same in all processes */
 	const int64 most = Min(MOST_SAMPLES,
-						   set->memory_limit / (MEMORY_PART * gs_run_set_longest(set)) + 1);
+						   set->memory_limit / (MEMORY_PART * 2 * set->longest + 1) + 1);
 	const int64 distance = nextents / most + 1;
 
 	samples->count = 0;

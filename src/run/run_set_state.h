@@ -158,7 +158,10 @@ extern void gs_run_engine_copy(const GsRunSet *set, const GsEngineRow *from, cha
  */
 extern int	gs_run_merge_most(const GsRunSet *set, bool shared);
 
-/* How many can be with the smallest buffers, if it is better than to merge some first. */
+/*
+ * How many can be with the smallest buffers, if that is better than to merge some first.  The result
+ * is the same in all processes that have adopted the same runs, whatever their keys.
+ */
 extern int	gs_run_merge_limit(const GsRunSet *set);
 
 /*

@@ -86,9 +86,10 @@ choose_way(const GsSortState *state)
 {
 	const GsSortSpec *spec = &state->spec;
 
-	/* ranges: the job ends with the leader's node, which workers do not outlive */
+	/* ranges: the job ends with the leader's node, which workers do not outlive, but wait for */
 	if ((spec->may_share ||
-		 (state->participants.ranges != NULL && parallel_leader_participation)) &&
+		 (state->participants.ranges != NULL && state->participants.leader_comes &&
+		  parallel_leader_participation)) &&
 		gs_sort_parallel_pays(spec->columns, spec->ncolumns,
 							  gs_shared_nparticipants(state->participants.shared),
 							  expected_rows(state)))
@@ -96,6 +97,12 @@ choose_way(const GsSortState *state)
 	/* not where each participant may use a device */
 	return wants_streams(state) && !gs_device_is_likely(spec->expected_rows) ? GS_SHARE_STREAMS :
 		GS_SHARE_NOTHING;
+}
+
+void
+gs_sort_parallel_expect_leader(GsSortState *state)
+{
+	state->participants.leader_comes = true;
 }
 
 static void
@@ -161,8 +168,8 @@ set_shared(GsSortState *state, void *memory, int nparticipants, bool has_workers
 	participants->memory = dsa;
 	participants->ranges = !has_workers || state->spec.ngrouped == 0 ? NULL :
 		(GsShareRanges *) ((char *) memory + offset_of_rows(nparticipants));
-	if (participants->ranges != NULL)
-		state->spec.run_files = gs_share_ranges_files(participants->ranges, participant_number());
+	state->spec.run_files = participants->ranges == NULL ? (GsRunPlace) {0} :
+		gs_share_ranges_files(participants->ranges, participant_number());
 }
 
 Size
@@ -219,6 +226,8 @@ gs_sort_parallel_detach(GsSortState *state)
 	if (participants->shared == NULL)
 		return;
 	abandon_streams(state);
+	if (participants->ranges != NULL)
+		gs_shared_close(participants->shared);
 	old = MemoryContextSwitchTo(state->spec.parent_context);
 	if (participants->summaries != NULL)
 		pfree(participants->summaries);

@@ -16,6 +16,9 @@
  */
 extern void gs_sort_parallel_set_gather(GsSortState *state, ExprContext *context);
 
+/* Likewise below a Gather or Gather Merge: the leader executes the sort whenever its workers do. */
+extern void gs_sort_parallel_expect_leader(GsSortState *state);
+
 /*
  * What the participants of a node's sort share.  The leader creates it in memory of so many bytes,
  * in a segment if there are workers (else NULL), before they start, and again for a rescan; workers attach.  The leader

@@ -98,9 +98,12 @@ gs_sort_ranges_share(GsSortState *state)
 		participants->in_ranges = read_job(state) && take_range(state);
 	else
 	{
+		const bool	has_rows = store->nread > 0;
+
 		if (!gs_share_ranges_exchange(participants->ranges, ParallelWorkerNumber + 1, store))
 			gs_store_report_failure(store);
-		participants->in_ranges = store->nread > 0 && take_range(state);
+		/* without rows its keys may differ from those of the others, and so the bounds */
+		participants->in_ranges = has_rows && take_range(state);
 	}
 	if (!participants->in_ranges)
 		gs_store_begin_output(store, 0);
