@@ -18,6 +18,7 @@
 #include "index/index_hook.h"
 #include "node/node_gpusort.h"
 #include "plan/plan.h"
+#include "plan/plan_ranges.h"
 
 #include "executor/executor.h"
 #include "fmgr.h"
@@ -95,7 +96,10 @@ gpusort_create_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 	if (stage == UPPERREL_FINAL && planning != NULL)
 		planning->settings = gs_replace_settings();
 	if (gpusort_enabled && gpusort_planner_cost && stage == UPPERREL_ORDERED)
-		gs_plan_path_add(root, input_rel, output_rel);
+		gs_plan_path_add(root, input_rel, output_rel, input_rel->partial_pathlist == NIL ? 0 :
+						 gs_plan_ranges_saved(linitial(input_rel->partial_pathlist)));
+	else if (gpusort_enabled && gpusort_planner_cost)
+		gs_plan_ranges_add(root, stage, input_rel, output_rel);
 }
 
 /* Will EXPLAIN ANALYZE, or what is like it, show how each participant has worked? */

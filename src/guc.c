@@ -57,6 +57,7 @@ bool		gpusort_enabled = true;
 bool		gpusort_enable_cluster = true;
 bool		gpusort_enable_create_index = true;
 bool		gpusort_enable_index_validation = true;
+bool		gpusort_enable_ranges = true;
 bool		gpusort_enable_parallel_index_write = true;
 int			gpusort_engine = GS_ENGINE_AUTO;
 int			gpusort_min_rows = DEFAULT_MIN_ROWS;
@@ -187,6 +188,11 @@ gs_guc_define(void)
 							 "Enables writing of a btree index by all processes of a parallel build.",
 							 "If off, the leader alone writes the index.",
 							 &gpusort_enable_parallel_index_write, true,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("gpusort.enable_ranges",
+							 "Enables parallel window functions, sorted aggregates and DISTINCT ON.",
+							 "Each process of the plan gets a range of the sorted rows.",
+							 &gpusort_enable_ranges, true,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("gpusort.enabled",
 							 "Enables the replacement of sorts by gpusort.",

@@ -27,6 +27,7 @@ extern bool gpusort_enabled;
 extern bool gpusort_enable_cluster;
 extern bool gpusort_enable_create_index;
 extern bool gpusort_enable_index_validation;
+extern bool gpusort_enable_ranges;
 extern bool gpusort_enable_parallel_index_write;
 extern int	gpusort_engine;		/* a GsEngineChoice */
 extern int	gpusort_min_rows;

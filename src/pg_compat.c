@@ -860,3 +860,11 @@ gs_count_heap_rows(Relation relation, int64 nrows)
 		relation->pgstat_info->t_counts.t_tuples_returned += nrows;
 #endif
 }
+
+void
+gs_path_change_disabled(Path *path, const Path *before, const Path *input)
+{
+#if PG_VERSION_NUM >= 180000
+	path->disabled_nodes += input->disabled_nodes - (before == NULL ? 0 : before->disabled_nodes);
+#endif
+}

@@ -157,6 +157,27 @@ extern bool gs_get_tuplesort_datum(struct Tuplesortstate *state, bool forward, D
 #define GS_PLANNER_ARGS		parse, query_string, cursor_options, bound_params
 #endif
 
+/* The path of a Unique node. */
+#if PG_VERSION_NUM >= 190000
+#define GS_T_UNIQUE_PATH	T_UniquePath
+typedef struct UniquePath GsUniquePath;
+#else
+#define GS_T_UNIQUE_PATH	T_UpperUniquePath
+typedef struct UpperUniquePath GsUniquePath;
+#endif
+
+/* A path has another input than the one that it was copied from; before is NULL if it had none. */
+struct Path;
+extern void gs_path_change_disabled(struct Path *path, const struct Path *before,
+									const struct Path *input);
+
+/* The condition on its window functions with which a WindowAgg ends a partition early, or NIL. */
+#if PG_VERSION_NUM >= 170000
+#define gs_run_condition(path)	((path)->runCondition)
+#else
+#define gs_run_condition(path)	((path)->winclause->runCondition)
+#endif
+
 /* The hook that the planner calls for each table of a query. */
 #if PG_VERSION_NUM >= 190000
 #define gs_table_hook			build_simple_rel_hook

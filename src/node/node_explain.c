@@ -76,6 +76,7 @@ explain_sort_key(const GsSortState *state, Plan *plan, List *ancestors, ExplainS
 	bool		use_prefix = gs_explain_uses_prefixes(es);
 	List	   *columns = NIL;
 	List	   *presorted = NIL;
+	List	   *grouped = NIL;
 
 	for (int i = 0; i < state->spec.ncolumns; i++)
 	{
@@ -88,10 +89,17 @@ explain_sort_key(const GsSortState *state, Plan *plan, List *ancestors, ExplainS
 		if (state->spec.groups != NULL && i < state->spec.groups->npresorted)
 			presorted = lappend(presorted, deparse_expression((Node *) entry->expr, context,
 															  use_prefix, true));
+		if (i < state->spec.ngrouped)
+			grouped = lappend(grouped, deparse_expression((Node *) entry->expr, context,
+														  use_prefix, true));
 	}
 	ExplainPropertyList("Sort Key", columns, es);
 	if (presorted != NIL)
 		ExplainPropertyList("Presorted Key", presorted, es);
+	if (grouped != NIL)
+		ExplainPropertyList("Range Key", grouped, es);
+	if (state->spec.group_limit > 0)
+		ExplainPropertyInteger("Rows per Range Key", NULL, state->spec.group_limit, es);
 }
 
 /* The name of a column as its table or subquery has it; of an expression, its type. */

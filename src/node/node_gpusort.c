@@ -28,6 +28,7 @@
 #include "share/share_state.h"
 #include "sort/sort.h"
 #include "sort/sort_parallel.h"
+#include "sort/sort_ranges.h"
 #include "sort/sort_stats.h"
 #include "sort/sort_summary.h"
 
@@ -54,7 +55,9 @@ enum
 {
 	FLAG_REPEATABLE,
 	FLAG_SHARED,
-	FLAG_PRESORTED				/* a number of columns */
+	FLAG_PRESORTED,				/* a number of columns */
+	FLAG_GROUPED,				/* a number of columns */
+	FLAG_GROUP_LIMIT
 };
 
 /*
@@ -64,6 +67,7 @@ enum
 #define BATCH_MEMORY_SHARE	0.25
 
 static TupleTableSlot *sort_exec_verified(CustomScanState *node);
+static TupleTableSlot *sort_exec_ranges(CustomScanState *node);
 
 /* ----------------------------------------------------------- plan and state */
 
@@ -81,7 +85,7 @@ gs_node_private(const GsSortColumn *columns, int ncolumns, int npresorted, bool 
 		lists[PRIVATE_NULLS_FIRST] =
 			lappend_int(lists[PRIVATE_NULLS_FIRST], columns[i].nulls_first);
 	}
-	lists[PRIVATE_FLAGS] = list_make3_int(repeatable, false, npresorted);
+	lists[PRIVATE_FLAGS] = list_make5_int(repeatable, false, npresorted, 0, 0);
 	for (int i = PRIVATE_ATTNOS; i < PRIVATE_MEMBERS; i++)
 		members = lappend(members, lists[i]);
 	return members;
@@ -117,10 +121,32 @@ node_columns(const CustomScan *scan, int *ncolumns)
 	return columns;
 }
 
+void
+gs_node_divide(List *custom_private, int ngrouped, int group_limit)
+{
+	List	   *flags = list_nth(custom_private, PRIVATE_FLAGS);
+
+	lfirst_int(list_nth_cell(flags, FLAG_GROUPED)) = ngrouped;
+	lfirst_int(list_nth_cell(flags, FLAG_GROUP_LIMIT)) = group_limit;
+}
+
+int
+gs_node_grouped_columns(const CustomScan *scan)
+{
+	return list_nth_int(list_nth(scan->custom_private, PRIVATE_FLAGS), FLAG_GROUPED);
+}
+
 int
 gs_node_presorted_columns(const CustomScan *scan)
 {
 	return list_nth_int(list_nth(scan->custom_private, PRIVATE_FLAGS), FLAG_PRESORTED);
+}
+
+/* Do the participants of a sort share rows, or does it only report? */
+static bool
+shares_rows(const GsSortSpec *spec)
+{
+	return spec->may_share || spec->ngrouped > 0;
 }
 
 /* Does a node, or one below it, work on a part of what other processes work on? */
@@ -128,8 +154,8 @@ static bool
 is_shared(PlanState *node, void *context)
 {
 	/* parallel_aware may only mean that a GpuSort reports */
-	if (gs_node_is_gpusort(node->plan) ? gs_node_sort((CustomScanState *) node)->spec.may_share :
-		node->plan->parallel_aware)
+	if (gs_node_is_gpusort(node->plan) ?
+		shares_rows(&gs_node_sort((CustomScanState *) node)->spec) : node->plan->parallel_aware)
 		return true;
 	return planstate_tree_walker(node, is_shared, context);
 }
@@ -151,15 +177,17 @@ spec_of_plan(CustomScanState *node, PlanState *child, int eflags)
 			!is_shared(child, NULL),
 		.limit = gs_read_limit_init(scan->custom_exprs, ps),
 		.econtext = ps->ps_ExprContext,
-		.verify_output = node->methods->ExecCustomScan == sort_exec_verified,
+		.verify_output = gpusort_verify,
 		.slot = ps->ps_ResultTupleSlot,
 		.may_share = list_nth_int(flags, FLAG_SHARED) != 0,
+		.ngrouped = list_nth_int(flags, FLAG_GROUPED),
+		.group_limit = list_nth_int(flags, FLAG_GROUP_LIMIT),
 		.parent_context = ps->state->es_query_cxt
 	};
 
 	spec.columns = node_columns(scan, &spec.ncolumns);
 	/* if a Gather Merge is rewound, its workers and the leader read and sort again */
-	spec.random_access = !spec.may_share && npresorted == 0 &&
+	spec.random_access = !spec.may_share && spec.ngrouped == 0 && npresorted == 0 &&
 		(eflags & (EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)) != 0;
 	if (npresorted > 0)
 	{
@@ -224,7 +252,10 @@ share(GsSortState *state)
 	GsSortSummary summary;
 
 	gs_sort_summarize(state, &summary);
-	gs_sort_parallel_gather(state);
+	if (state->participants.ranges != NULL)
+		gs_sort_ranges_share(state);
+	else
+		gs_sort_parallel_gather(state);
 	summary.nsent = state->participants.nsent;
 	if (state->spec.groups != NULL)
 	{
@@ -263,6 +294,12 @@ begin_next_batch(CustomScanState *node)
 		return false;
 	gs_sort_reset(state);
 	return true;
+}
+
+static TupleTableSlot *
+sort_exec_ranges(CustomScanState *node)
+{
+	return gs_sort_ranges_next(sort_with_input(node));
 }
 
 static TupleTableSlot *
@@ -345,11 +382,48 @@ find_sorts(PlanState *node, void *gather)
 	return planstate_tree_walker(node, find_sorts, gather);
 }
 
+/* The only child of a node that always reads it, or else NULL. */
+static PlanState *
+child_that_is_read(PlanState *node)
+{
+	switch (nodeTag(node))
+	{
+		case T_SubqueryScanState:
+			return ((SubqueryScanState *) node)->subplan;
+		case T_WindowAggState:
+		case T_AggState:
+		case T_GroupState:
+		case T_UniqueState:
+		case T_ResultState:
+		case T_SortState:
+		case T_IncrementalSortState:
+			return outerPlanState(node);
+		default:
+			return gs_node_is_gpusort(node->plan) ? outerPlanState(node) : NULL;
+	}
+}
+
+/*
+ * Finds the GpuSorts that the leader executes whenever its workers do.  Below an Append, for example,
+ * it may execute another child.
+ */
+static void
+find_sorts_of_leader(PlanState *node)
+{
+	for (; node != NULL; node = child_that_is_read(node))
+	{
+		if (gs_node_is_gpusort(node->plan))
+			gs_sort_parallel_expect_leader(gs_node_sort((CustomScanState *) node));
+	}
+}
+
 static bool
 find_gathers(PlanState *node, void *context)
 {
 	if (IsA(node, GatherMergeState))
 		(void) find_sorts(outerPlanState(node), node);
+	if (IsA(node, GatherMergeState) || IsA(node, GatherState))
+		find_sorts_of_leader(outerPlanState(node));
 	/* another one below it, or in its subplans, has sorts of its own */
 	return planstate_tree_walker(node, find_gathers, context);
 }
@@ -371,7 +445,7 @@ static void
 parallel_initialize(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 {
 	/* without a segment there are no workers */
-	gs_sort_parallel_create(gs_node_sort(node), coordinate, pcxt->nworkers + 1, pcxt->seg != NULL,
+	gs_sort_parallel_create(gs_node_sort(node), coordinate, pcxt->nworkers + 1, pcxt->seg,
 							node->ss.ps.state->es_query_dsa);
 }
 
@@ -396,7 +470,7 @@ parallel_shutdown(CustomScanState *node)
 	if (IsParallelWorker())
 		return;
 	/* the plan is a copy for this query, if it is parallel_aware only to report */
-	if (!state->spec.may_share && node->ss.ps.plan->parallel_aware)
+	if (!shares_rows(&state->spec) && node->ss.ps.plan->parallel_aware)
 		node->ss.ps.plan->parallel_aware = false;
 	gs_sort_parallel_detach(state);
 }
@@ -422,6 +496,7 @@ parallel_shutdown(CustomScanState *node)
 
 static const CustomExecMethods sort_exec_methods = SORT_METHODS(sort_exec);
 static const CustomExecMethods sort_exec_methods_verified = SORT_METHODS(sort_exec_verified);
+static const CustomExecMethods sort_exec_methods_ranges = SORT_METHODS(sort_exec_ranges);
 
 static Node *
 sort_create_state(CustomScan *scan)
@@ -431,7 +506,8 @@ sort_create_state(CustomScan *scan)
 	/* before a worker reads anything else that the leader has written */
 	gs_shared_check_build(strVal(list_nth(scan->custom_private, PRIVATE_BUILD)));
 	NodeSetTag(node, T_CustomScanState);
-	node->css.methods = gpusort_verify ? &sort_exec_methods_verified : &sort_exec_methods;
+	node->css.methods = gs_node_grouped_columns(scan) > 0 ? &sort_exec_methods_ranges :
+		gpusort_verify ? &sort_exec_methods_verified : &sort_exec_methods;
 	return (Node *) node;
 }
 

@@ -46,6 +46,16 @@ gs_node_is_gpusort(const Plan *plan)
 /* By how many of its columns the rows of its child arrive in order; 0: unknown. */
 extern int	gs_node_presorted_columns(const CustomScan *scan);
 
+/*
+ * Has each participant of a parallel plan return ranges of the rows of all, which do not divide rows
+ * with equal leading columns, ngrouped of them.  group_limit: of these rows only the first so many
+ * are needed; 0: all.  custom_private is that of gs_node_private().
+ */
+extern void gs_node_divide(List *custom_private, int ngrouped, int group_limit);
+
+/* By how many of them its participants divide the rows; 0: they do not. */
+extern int	gs_node_grouped_columns(const CustomScan *scan);
+
 /* Has the participants of a parallel plan share the node's sort. */
 extern void gs_sort_node_share(CustomScan *scan);
 

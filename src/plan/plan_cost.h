@@ -37,6 +37,21 @@ extern double gs_plan_cost_startup(const GsPlanEstimate *estimate, bool on_devic
 extern double gs_plan_cost_shared_input(const GsPlanEstimate *estimate);
 extern double gs_plan_cost_emit(const GsPlanEstimate *estimate, double nrows);
 
+/*
+ * The cost, for one of several participants that sort nrows rows each and return ranges of all, of
+ * giving its rows to the others, and of returning as many.
+ */
+extern double gs_plan_cost_exchange(const GsPlanEstimate *estimate);
+
+/*
+ * What WindowAggs, and the aggregates in them, take for each row in addition to what the planner
+ * counts.
+ */
+extern double gs_plan_cost_windows(int nwindows, int naggregates);
+
+/* Among how many processes the planner divides the work of a parallel plan. */
+extern double gs_plan_cost_participants(int nworkers);
+
 /* The cost of the comparisons with which PostgreSQL sorts all of nrows rows. */
 extern double gs_plan_cost_comparisons(double nrows);
 

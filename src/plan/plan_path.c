@@ -53,14 +53,14 @@ find_member(PlannerInfo *root, EquivalenceClass *class, const PathTarget *target
 	return find_computable_ec_member(root, class, target->exprs, NULL, false);
 }
 
-/* The columns of the ORDER BY; NULL if they cannot be determined. */
+/* The columns of an order; NULL if they cannot be determined. */
 static GsSortColumn *
-sort_columns(PlannerInfo *root, const PathTarget *target)
+sort_columns(PlannerInfo *root, List *pathkeys, const PathTarget *target)
 {
-	GsSortColumn *columns = palloc0(sizeof(GsSortColumn) * list_length(root->sort_pathkeys));
+	GsSortColumn *columns = palloc0(sizeof(GsSortColumn) * list_length(pathkeys));
 	ListCell   *lc;
 
-	foreach(lc, root->sort_pathkeys)
+	foreach(lc, pathkeys)
 	{
 		PathKey    *pathkey = lfirst_node(PathKey, lc);
 		GsSortColumn *column = &columns[foreach_current_index(lc)];
@@ -79,31 +79,26 @@ sort_columns(PlannerInfo *root, const PathTarget *target)
 	return columns;
 }
 
-/*
- * Estimates the sort of a path by a GpuSort; false if it will not be replaced, or is not much
- * faster.
- */
-static bool
-estimate_sort(PlannerInfo *root, Path *input, const GsPlanLimit *bound, GsKeyTraits *traits,
-			  GsPlanEstimate *estimate)
+bool
+gs_plan_path_estimate(PlannerInfo *root, Path *input, List *pathkeys, const GsPlanLimit *bound,
+					  GsSortColumn **columns, GsKeyTraits *traits, GsPlanEstimate *estimate)
 {
 	const GsReplaceSettings settings = gs_replace_settings();
-	int			ncolumns = list_length(root->sort_pathkeys);
-	GsSortColumn *columns;
+	int			ncolumns = list_length(pathkeys);
 
 	if (gs_plan_replace_is_small(&settings, input->rows))
 		return false;
-	columns = sort_columns(root, input->pathtarget);
-	if (columns == NULL || pathkeys_contained_in(root->sort_pathkeys, input->pathkeys) ||
-		gs_plan_replace_why_not(&settings, columns, ncolumns, input->rows, bound) != NULL)
+	*columns = sort_columns(root, pathkeys, input->pathtarget);
+	if (*columns == NULL || pathkeys_contained_in(pathkeys, input->pathkeys) ||
+		gs_plan_replace_why_not(&settings, *columns, ncolumns, input->rows, bound) != NULL)
 		return false;
-	*traits = gs_key_columns_traits(columns, ncolumns);
+	*traits = gs_key_columns_traits(*columns, ncolumns);
 	if (traits->compared)
 		return false;
 	estimate->nrows = input->rows;
 	estimate->width = input->pathtarget->width;
 	estimate->ncolumns = ncolumns;
-	estimate->key_bytes = gs_key_columns_collated_bytes(columns, ncolumns, estimate->width);
+	estimate->key_bytes = gs_key_columns_collated_bytes(*columns, ncolumns, estimate->width);
 	estimate->keys_only = ncolumns == 1 && list_length(input->pathtarget->exprs) == 1;
 	estimate->bounded = bound->bounded;
 	estimate->bound = bound->rows;
@@ -112,10 +107,10 @@ estimate_sort(PlannerInfo *root, Path *input, const GsPlanLimit *bound, GsKeyTra
 
 /* The sort of a path at the given cost; NULL if that of PostgreSQL's sort is not higher. */
 static Path *
-make_sort_at(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsPlanLimit *bound,
-			 Cost startup)
+make_sort_at(PlannerInfo *root, RelOptInfo *rel, Path *input, List *pathkeys,
+			 const GsPlanLimit *bound, Cost startup)
 {
-	SortPath   *path = create_sort_path(root, ordered_rel, input, root->sort_pathkeys,
+	SortPath   *path = create_sort_path(root, rel, input, pathkeys,
 										bound->bounded && bound->rows > 0 ? bound->rows : -1);
 	Cost		sort_startup = path->path.startup_cost - input->total_cost;
 
@@ -126,31 +121,34 @@ make_sort_at(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsPl
 	return (Path *) path;
 }
 
-/* The sort of a path by a GpuSort; NULL if it will not be replaced, or is not cheaper. */
-static Path *
-make_sort(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsPlanLimit *bound)
+Path *
+gs_plan_path_sort(PlannerInfo *root, RelOptInfo *rel, Path *input, List *pathkeys,
+				  const GsPlanLimit *bound)
 {
+	GsSortColumn *columns;
 	GsKeyTraits traits;
 	GsPlanEstimate estimate;
 	bool		on_device;
 
-	if (!estimate_sort(root, input, bound, &traits, &estimate))
+	if (!gs_plan_path_estimate(root, input, pathkeys, bound, &columns, &traits, &estimate))
 		return NULL;
 	on_device = gs_device_is_likely(input->rows) && !traits.leave_ties;
 	if (!on_device && gs_plan_cost_bytes(&estimate) > work_mem * 1024.0)
 		return NULL;
-	return make_sort_at(root, ordered_rel, input, bound,
+	return make_sort_at(root, rel, input, pathkeys, bound,
 						gs_plan_cost_startup(&estimate, on_device));
 }
 
 /* A Gather Merge of the rows that each participant has sorted. */
 static Path *
-make_merge(PlannerInfo *root, RelOptInfo *ordered_rel, Path *sort)
+make_merge(PlannerInfo *root, RelOptInfo *rel, Path *sort, List *pathkeys)
 {
 	double		nrows = sort->rows * sort->parallel_workers;
 
-	return (Path *) create_gather_merge_path(root, ordered_rel, sort, sort->pathtarget,
-											 root->sort_pathkeys, NULL, &nrows);
+	/* also where the relation is not, because its target has window functions */
+	sort->parallel_safe = ((SortPath *) sort)->subpath->parallel_safe;
+	return (Path *) create_gather_merge_path(root, rel, sort, sort->pathtarget, pathkeys, NULL,
+											 &nrows);
 }
 
 /*
@@ -159,27 +157,40 @@ make_merge(PlannerInfo *root, RelOptInfo *ordered_rel, Path *sort)
  * is not expected.  The target is what is computed from the rows afterward.
  */
 static Path *
-make_shared_merge(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsPlanLimit *bound,
-				  const PathTarget *target)
+make_shared_merge(PlannerInfo *root, RelOptInfo *rel, Path *input, List *pathkeys,
+				  const GsPlanLimit *bound, const PathTarget *target)
 {
 	double		nrows = input->rows * input->parallel_workers;
+	GsSortColumn *columns;
 	GsKeyTraits traits;
 	GsPlanEstimate estimate;
 	Path	   *path;
 
 	if (bound->bounded || !parallel_leader_participation ||
 		(target != input->pathtarget && gs_plan_cost_is_expensive(target->cost.per_tuple)) ||
-		!estimate_sort(root, input, bound, &traits, &estimate) || traits.leave_ties ||
+		!gs_plan_path_estimate(root, input, pathkeys, bound, &columns, &traits, &estimate) || traits.leave_ties ||
 		!gs_device_is_likely(nrows))
 		return NULL;
-	path = make_sort_at(root, ordered_rel, input, bound, gs_plan_cost_shared_input(&estimate));
+	path = make_sort_at(root, rel, input, pathkeys, bound, gs_plan_cost_shared_input(&estimate));
 	if (path == NULL)
 		return NULL;
-	path = make_merge(root, ordered_rel, path);
+	path = make_merge(root, rel, path, pathkeys);
 	path->startup_cost = ((GatherMergePath *) path)->subpath->startup_cost + parallel_setup_cost;
 	path->total_cost = path->startup_cost + nrows * cpu_operator_cost +
 		gs_plan_cost_emit(&estimate, nrows);
 	return path;
+}
+
+Path *
+gs_plan_path_merge(PlannerInfo *root, RelOptInfo *rel, Path *partial, List *pathkeys,
+				   const GsPlanLimit *bound, const PathTarget *target)
+{
+	Path	   *path = make_shared_merge(root, rel, partial, pathkeys, bound, target);
+
+	if (path != NULL)
+		return path;
+	path = gs_plan_path_sort(root, rel, partial, pathkeys, bound);
+	return path == NULL ? NULL : make_merge(root, rel, path, pathkeys);
 }
 
 /* Adds a path in the required order, with the final projection of the query. */
@@ -211,7 +222,7 @@ cheapest_path(PlannerInfo *root, const RelOptInfo *input_rel)
 }
 
 void
-gs_plan_path_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *ordered_rel)
+gs_plan_path_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *ordered_rel, Cost saved)
 {
 	Query	   *parse = root->parse;
 	PathTarget *target;
@@ -228,21 +239,21 @@ gs_plan_path_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *ordered_r
 	if (parse->limitCount != NULL && parse->rowMarks == NIL)
 		bound = gs_plan_limit_of_clauses(parse->limitOption, parse->limitCount, parse->limitOffset);
 
-	path = cheapest == NULL ? NULL : make_sort(root, ordered_rel, cheapest, &bound);
+	path = cheapest == NULL ? NULL :
+		gs_plan_path_sort(root, ordered_rel, cheapest, root->sort_pathkeys, &bound);
 	if (path != NULL)
 		add_ordered(root, ordered_rel, path, target);
 
-	if (!ordered_rel->consider_parallel || input_rel->partial_pathlist == NIL)
+	/* what is computed from the sorted rows is computed in the leader */
+	if (input_rel->partial_pathlist == NIL)
 		return;
 	bound = gs_plan_limit_in_worker(bound);
 	partial = linitial(input_rel->partial_pathlist);
-	path = make_shared_merge(root, ordered_rel, partial, &bound, target);
+	path = gs_plan_path_merge(root, ordered_rel, partial, root->sort_pathkeys, &bound, target);
 	if (path == NULL)
-	{
-		path = make_sort(root, ordered_rel, partial, &bound);
-		if (path != NULL)
-			path = make_merge(root, ordered_rel, path);
-	}
-	if (path != NULL)
-		add_ordered(root, ordered_rel, path, target);
+		return;
+	saved = Min(saved, path->startup_cost - parallel_setup_cost);
+	path->startup_cost -= saved;
+	path->total_cost -= saved;
+	add_ordered(root, ordered_rel, path, target);
 }

@@ -224,6 +224,23 @@ presorted_columns(const Sort *sort)
 	return IsA(sort, IncrementalSort) ? ((const IncrementalSort *) sort)->nPresortedCols : 0;
 }
 
+/* Makes the expressions of a target list refer to those in the same places of another one. */
+static void
+refer_to(List *targetlist, int varno)
+{
+	ListCell   *lc;
+
+	foreach(lc, targetlist)
+	{
+		TargetEntry *entry = lfirst_node(TargetEntry, lc);
+
+		if (!IsA(entry->expr, Const))
+			entry->expr = (Expr *) makeVar(varno, entry->resno, exprType((Node *) entry->expr),
+										   exprTypmod((Node *) entry->expr),
+										   exprCollation((Node *) entry->expr), 0);
+	}
+}
+
 /* Makes the GpuSort that replaces a Sort. */
 static Plan *
 replace_sort(Sort *sort, const GsSortColumn *columns, const GsPlanLimit *bound, bool repeatable)
@@ -247,16 +264,8 @@ replace_sort(Sort *sort, const GsSortColumn *columns, const GsPlanLimit *bound, 
 	scan->methods = &gs_node_scan_methods;
 
 	foreach(lc, sort->plan.targetlist)
-	{
-		TargetEntry *entry = flatCopyTargetEntry(lfirst_node(TargetEntry, lc));
-
-		if (!IsA(entry->expr, Const))
-			entry->expr = (Expr *) makeVar(INDEX_VAR, entry->resno,
-										   exprType((Node *) entry->expr),
-										   exprTypmod((Node *) entry->expr),
-										   exprCollation((Node *) entry->expr), 0);
-		targetlist = lappend(targetlist, entry);
-	}
+		targetlist = lappend(targetlist, flatCopyTargetEntry(lfirst_node(TargetEntry, lc)));
+	refer_to(targetlist, INDEX_VAR);
 	scan->scan.plan.targetlist = targetlist;
 	return (Plan *) scan;
 }
@@ -374,6 +383,8 @@ rewrite_plan(Plan *plan, GsPlanLimit bound, const Rewrite *rewrite)
 		case T_CustomScan:
 			if (!gs_node_is_gpusort(plan))
 				return plan;
+			/* a GpuSort by ranges has the expressions of its child */
+			refer_to(((CustomScan *) plan)->custom_scan_tlist, OUTER_VAR);
 			break;
 		case T_Append:
 			rewrite_list(((Append *) plan)->appendplans, bound, rewrite);

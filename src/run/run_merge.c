@@ -49,6 +49,15 @@ gs_run_merge_most(const GsRunSet *set, bool shared)
 		clamp(LEAST_SOURCES, (set->memory_limit - besides) / each, MOST_SOURCES);
 }
 
+int
+gs_run_merge_limit(const GsRunSet *set)
+{
+	const Size	each = LEAST_READ_BYTES + set->longest + gs_merge_tree_bytes(1) +
+		sizeof(GsRunReader);
+
+	return clamp(LEAST_SOURCES, set->memory_limit / each, MOST_SOURCES);
+}
+
 /* The bytes of the buffer of each run. */
 static Size
 read_bytes(const GsRunSet *set, int nsources)
@@ -61,7 +70,8 @@ read_bytes(const GsRunSet *set, int nsources)
 }
 
 void
-gs_run_merge_begin(GsRunSet *set, int first, int nruns, bool consume, const uint64 *positions)
+gs_run_merge_begin(GsRunSet *set, int first, int nruns, bool consume, const uint64 *positions,
+				   const uint64 *ends)
 {
 	Size		nbytes = read_bytes(set, nruns);
 	const uint64 **records = palloc(sizeof(uint64 *) * nruns);
@@ -74,11 +84,14 @@ gs_run_merge_begin(GsRunSet *set, int first, int nruns, bool consume, const uint
 	for (int i = 0; i < nruns; i++)
 	{
 		const SetRun *run = &set->runs[first + i];
+		GsRun		part = run->run;
 
-		gs_run_reader_begin(&set->readers[i], run->store, set->layout, &run->run, consume,
+		if (ends != NULL)
+			part.nbytes = ends[i];
+		gs_run_reader_begin(&set->readers[i], run->store, set->layout, &part, consume,
 							set->buffers + i * nbytes, nbytes);
 		if (positions != NULL)
-			gs_run_reader_move(&set->readers[i], &run->run, positions[i]);
+			gs_run_reader_move(&set->readers[i], &part, positions[i]);
 		records[i] = gs_run_set_read(set, &set->readers[i]);
 	}
 	gs_merge_tree_begin(&set->merge, &set->order, records, nruns, set->merge_memory);

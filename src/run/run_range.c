@@ -134,8 +134,9 @@ static void
 sample_runs(GsRunSet *set, Samples *samples)
 {
 	const int64 nextents = count_extents(set);
+	/* not by the bytes of keys, as bounds must be the same in all processes */
 	const int64 most = Min(MOST_SAMPLES,
-						   set->memory_limit / (MEMORY_PART * gs_run_set_longest(set)) + 1);
+						   set->memory_limit / (MEMORY_PART * 2 * set->longest + 1) + 1);
 	const int64 distance = nextents / most + 1;
 
 	samples->count = 0;
@@ -169,11 +170,11 @@ bound_of(const Samples *samples, int range, int nranges)
 
 /* Does the row of a reader's next record sort before the bound?  False at the end. */
 static bool
-next_comes_before(GsRunSet *set, GsRunReader *reader, const uint64 *bound)
+next_comes_before(GsRunSet *set, GsRunReader *reader, const GsMergeOrder *by, const uint64 *bound)
 {
 	const uint64 *record = gs_run_set_read(set, reader);
 
-	return record != NULL && gs_merge_tree_compare(&set->order, record, bound) < 0;
+	return record != NULL && gs_merge_tree_compare(by, record, bound) < 0;
 }
 
 /*
@@ -181,7 +182,8 @@ next_comes_before(GsRunSet *set, GsRunReader *reader, const uint64 *bound)
  * whose first row sorts before the bound.
  */
 static uint64
-search_extents(GsRunSet *set, const SetRun *run, GsRunReader *reader, const uint64 *bound)
+search_extents(GsRunSet *set, const SetRun *run, GsRunReader *reader, const GsMergeOrder *by,
+			   const uint64 *bound)
 {
 	/* extents before `low` are too early, `high` and those after it too late */
 	int64		low = 0;
@@ -202,7 +204,7 @@ search_extents(GsRunSet *set, const SetRun *run, GsRunReader *reader, const uint
 			gs_run_reader_move(reader, &run->run, position);
 		if (position < 0)
 			low = middle + 1;
-		else if (next_comes_before(set, reader, bound))
+		else if (next_comes_before(set, reader, by, bound))
 		{
 			found = position;
 			low = middle + 1;
@@ -215,18 +217,18 @@ search_extents(GsRunSet *set, const SetRun *run, GsRunReader *reader, const uint
 
 /* The position of the first row of a run that does not sort before the bound. */
 static uint64
-find_bound(GsRunSet *set, const SetRun *run, const uint64 *bound)
+find_bound(GsRunSet *set, const SetRun *run, const GsMergeOrder *by, const uint64 *bound)
 {
 	GsRunReader reader;
 	uint64		position;
 
 	begin_reading(set, &reader, run);
-	gs_run_reader_move(&reader, &run->run, search_extents(set, run, &reader, bound));
+	gs_run_reader_move(&reader, &run->run, search_extents(set, run, &reader, by, bound));
 	do
 	{
 		CHECK_FOR_INTERRUPTS();
 		position = gs_run_reader_position(&reader, &run->run);
-	} while (next_comes_before(set, &reader, bound));
+	} while (next_comes_before(set, &reader, by, bound));
 	end_reading(&reader);
 	return position;
 }
@@ -263,9 +265,46 @@ gs_run_range_find(GsRunSet *set, int range, int nranges, MinimalTuple *end)
 	{
 		positions = palloc0(sizeof(uint64) * set->nruns);
 		for (int i = 0; i < set->nruns && range > 0; i++)
-			positions[i] = find_bound(set, &set->runs[i], bound_of(&samples, range, nranges));
+			positions[i] = find_bound(set, &set->runs[i], &set->order,
+										bound_of(&samples, range, nranges));
 		*end = range + 1 == nranges ? NULL :
 			copy_row(set, bound_of(&samples, range + 1, nranges));
+	}
+	free_samples(&samples);
+	return positions;
+}
+
+/* Where a range of groups begins in each run. */
+static void
+find_groups(GsRunSet *set, const Samples *samples, int range, int nranges,
+			const GsMergeOrder *groups, uint64 *positions)
+{
+	for (int i = 0; i < set->nruns; i++)
+	{
+		const SetRun *run = &set->runs[i];
+
+		positions[i] = range == 0 ? 0 : range == nranges ? run->run.nbytes :
+			find_bound(set, run, groups, bound_of(samples, range, nranges));
+	}
+}
+
+uint64 *
+gs_run_range_find_groups(GsRunSet *set, int range, int nranges, const GsMergeOrder *groups)
+{
+	GsMergeOrder by = *groups;
+	Samples		samples;
+	uint64	   *positions = NULL;
+
+	Assert(!set->layout->keys_only);
+	if (!are_in_order(set))
+		return NULL;
+	by.layout = set->layout;
+	sample_runs(set, &samples);
+	if (samples.count >= nranges)
+	{
+		positions = palloc(sizeof(uint64) * set->nruns * 2);
+		find_groups(set, &samples, range, nranges, &by, positions);
+		find_groups(set, &samples, range + 1, nranges, &by, positions + set->nruns);
 	}
 	free_samples(&samples);
 	return positions;

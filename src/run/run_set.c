@@ -250,7 +250,7 @@ merge_runs(GsRunSet *set, int first, int count)
 	uint64		nrows = 0;
 
 	begin_run(set, &writer);
-	gs_run_merge_begin(set, first, count, true, NULL);
+	gs_run_merge_begin(set, first, count, true, NULL, NULL);
 	while ((record = gs_run_merge_next(set)) != NULL)
 	{
 		if ((nrows++ & 1023) == 0)
@@ -315,7 +315,7 @@ gs_run_set_begin_merge(GsRunSet *set, Size memory_limit)
 	MemoryContext old = MemoryContextSwitchTo(set->context);
 
 	gs_run_set_complete(set, memory_limit);
-	gs_run_merge_begin(set, 0, set->nruns, false, NULL);
+	gs_run_merge_begin(set, 0, set->nruns, false, NULL, NULL);
 	MemoryContextSwitchTo(old);
 }
 
@@ -332,7 +332,30 @@ gs_run_set_begin_range(GsRunSet *set, Size memory_limit, int range, int nranges,
 		gs_run_range_find(set, range, nranges, end);
 	if (positions != NULL)
 	{
-		gs_run_merge_begin(set, 0, set->nruns, false, positions);
+		gs_run_merge_begin(set, 0, set->nruns, false, positions, NULL);
+		pfree(positions);
+	}
+	MemoryContextSwitchTo(old);
+	return positions != NULL;
+}
+
+bool
+gs_run_set_begin_groups(GsRunSet *set, Size memory_limit, int range, int nranges,
+						const GsMergeOrder *groups)
+{
+	MemoryContext old = MemoryContextSwitchTo(set->context);
+	uint64	   *positions;
+
+	end_last_run(set);
+	choose_order(set);
+	set->memory_limit = memory_limit;
+	if (set->readers != NULL)
+		gs_run_merge_end(set);
+	positions = set->nruns > gs_run_merge_limit(set) ? NULL :
+		gs_run_range_find_groups(set, range, nranges, groups);
+	if (positions != NULL)
+	{
+		gs_run_merge_begin(set, 0, set->nruns, false, positions, positions + set->nruns);
 		pfree(positions);
 	}
 	MemoryContextSwitchTo(old);
@@ -350,13 +373,15 @@ gs_run_set_describe(const GsRunSet *set, GsSharedRows *rows)
 }
 
 void
-gs_run_set_share(GsRunSet *set, GsSharedRuns *shared)
+gs_run_set_share(GsRunSet *set, GsSharedRuns *shared, int nsets)
 {
 	MemoryContext old = MemoryContextSwitchTo(set->context);
+	const int	most = Min(gs_run_merge_limit(set) / nsets, GS_MAX_SHARED_RUNS);
 
 	end_last_run(set);
 	choose_order(set);
-	merge_down_to(set, Min(gs_run_merge_most(set, false), GS_MAX_SHARED_RUNS));
+	/* ranges of merged runs cannot be found */
+	merge_down_to(set, Max(most, 2));
 	gs_run_set_describe(set, &shared->rows);
 	shared->extent_bytes = set->store->extent_bytes;
 	shared->nruns = set->nruns;

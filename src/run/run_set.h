@@ -109,8 +109,11 @@ extern void gs_run_set_add_engine(GsRunSet *set, GsEngine *engine);
  */
 extern void gs_run_set_describe(const GsRunSet *set, GsSharedRows *rows);
 
-/* Completes the runs, and describes them and their rows. */
-extern void gs_run_set_share(GsRunSet *set, GsSharedRuns *shared);
+/*
+ * Completes the runs, and describes them and their rows.  Merges some, so that the runs of so many
+ * sets can be merged at once.
+ */
+extern void gs_run_set_share(GsRunSet *set, GsSharedRuns *shared, int nsets);
 
 /*
  * Adds the runs of another process to the merge.  If the order has keys, theirs must have had the
@@ -156,6 +159,14 @@ extern void gs_run_set_begin_merge(GsRunSet *set, Size memory_limit);
  */
 extern bool gs_run_set_begin_range(GsRunSet *set, Size memory_limit, int range, int nranges,
 								   MinimalTuple *end);
+
+/*
+ * Divides the rows of all runs into ranges, and begins to merge those of a range; legal again for
+ * another one.  A range ends where the columns change that groups compares (its layout is not
+ * used), so it may be empty.  False as above.
+ */
+extern bool gs_run_set_begin_groups(GsRunSet *set, Size memory_limit, int range, int nranges,
+									const GsMergeOrder *groups);
 
 /*
  * Returns the next row, or its record if keys_only, or NULL at the end.  It is valid until

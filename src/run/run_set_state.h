@@ -159,11 +159,18 @@ extern void gs_run_engine_copy(const GsRunSet *set, const GsEngineRow *from, cha
 extern int	gs_run_merge_most(const GsRunSet *set, bool shared);
 
 /*
- * Begins to merge some of the runs.  consume: frees their extents; positions: begins there in each
- * run; NULL: with the first row.  end frees what the merge has allocated.
+ * How many can be with the smallest buffers, if that is better than to merge some first.  The result
+ * is the same in all processes that have adopted the same runs, whatever their keys.
+ */
+extern int	gs_run_merge_limit(const GsRunSet *set);
+
+/*
+ * Begins to merge some of the runs.  consume: frees their extents; positions, ends: begins and ends
+ * there in each run; NULL: with the first and the last row.  gs_run_merge_end() frees what the merge
+ * has allocated.
  */
 extern void gs_run_merge_begin(GsRunSet *set, int first, int nruns, bool consume,
-							   const uint64 *positions);
+							   const uint64 *positions, const uint64 *ends);
 extern void gs_run_merge_end(GsRunSet *set);
 
 /*
@@ -196,5 +203,13 @@ extern const uint64 *gs_run_block_returned(GsRunBlock *block, int source);
  * gs_run_set_begin_range() does.  NULL: the runs cannot be divided.  All runs are complete.
  */
 extern uint64 *gs_run_range_find(GsRunSet *set, int range, int nranges, MinimalTuple *end);
+
+/*
+ * Returns, in palloc'd memory, where a range of groups begins in each run, and, after these, where
+ * it ends.  groups, whose layout is not used, compares the columns that are equal in a group.
+ * Ranges may be empty.  NULL as above.
+ */
+extern uint64 *gs_run_range_find_groups(GsRunSet *set, int range, int nranges,
+										const GsMergeOrder *groups);
 
 #endif							/* GPUSORT_RUN_SET_STATE_H */

@@ -318,6 +318,13 @@ gs_share_gather_attach(GsShareGather *gather)
 	SharedFileSetAttach(&gather->files, dsm_find_mapping(gather->segment));
 }
 
+void
+gs_share_gather_reset(GsShareGather *gather)
+{
+	SharedFileSetDeleteAll(&gather->files);
+	memset(gather->runs, 0, mul_size(sizeof(GsSharedRuns), gather->nparticipants));
+}
+
 SharedFileSet *
 gs_share_gather_file_set(GsShareGather *gather)
 {
@@ -337,7 +344,7 @@ gs_share_gather_emit(GsShareGather *gather, int participant, GsStore *store)
 		return true;
 	if (!gs_store_make_runs(store))
 		return false;
-	gs_store_share_runs(store, &gather->runs[participant]);
+	gs_store_share_runs(store, &gather->runs[participant], gather->nparticipants);
 	return true;
 }
 

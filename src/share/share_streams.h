@@ -68,6 +68,9 @@ extern Size gs_share_gather_bytes(int nparticipants);
 extern void gs_share_gather_init(GsShareGather *gather, int nparticipants, dsm_segment *segment);
 extern void gs_share_gather_attach(GsShareGather *gather);
 
+/* Forgets and deletes all runs, while no worker runs. */
+extern void gs_share_gather_reset(GsShareGather *gather);
+
 /* The set of files, which also has other files of an index build. */
 extern SharedFileSet *gs_share_gather_file_set(GsShareGather *gather);
 

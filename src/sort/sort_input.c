@@ -317,7 +317,8 @@ begin_keys(GsSortState *state)
 	if (store->phase == GS_STORE_FEW)
 		state->input.tied_check *= GS_TIED_CHECK_FACTOR;
 	/* nor for a batch: see gs_sort_wants_other_keys() */
-	if (serial && spec->groups == NULL && !spec->merged_elsewhere)
+	if (serial && spec->groups == NULL && !spec->merged_elsewhere &&
+		state->participants.ranges == NULL)
 		gs_key_encoder_count_values(store->order.key);
 	state->input.counting = gs_key_encoder_is_counting(store->order.key);
 }
@@ -418,6 +419,8 @@ gs_sort_clear(GsSortState *state)
 	state->input = (GsSortInput) {0};
 	state->output = (GsSortOutput) {0};
 	state->participants.reader = NULL;
+	state->participants.in_ranges = false;
+	state->participants.group = NULL;
 	state->participants.role = GS_ROLE_SERIAL;
 	state->participants.of_streams = GS_ROLE_SERIAL;
 	state->participants.sends = false;
@@ -433,7 +436,7 @@ static bool
 may_be_few(const GsSortState *state)
 {
 	return gpusort_enabled && !gpusort_force && state->participants.role == GS_ROLE_SERIAL &&
-		state->participants.of_streams == GS_ROLE_SERIAL;
+		state->participants.of_streams == GS_ROLE_SERIAL && state->participants.ranges == NULL;
 }
 
 /* May rows of the scan's page be stored without their slot? */
@@ -658,6 +661,11 @@ read_and_sort(GsSortState *state, bool begin_with_few)
 	TupleTableSlot *slot;
 	GsSeqScan	scan = {.child = spec->child};
 
+	if (!state->participants.reads)
+	{
+		begin_engine(state);
+		return gs_sort_perform(state);
+	}
 	if (spec->groups != NULL)
 		gs_sort_groups_begin(spec->groups);
 	if (begin_with_few)

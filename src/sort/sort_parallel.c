@@ -86,7 +86,10 @@ choose_way(const GsSortState *state)
 {
 	const GsSortSpec *spec = &state->spec;
 
-	if (spec->may_share &&
+	/* ranges: the job ends with the leader's node, which workers do not outlive, but wait for */
+	if ((spec->may_share ||
+		 (state->participants.ranges != NULL && state->participants.leader_comes &&
+		  parallel_leader_participation)) &&
 		gs_sort_parallel_pays(spec->columns, spec->ncolumns,
 							  gs_shared_nparticipants(state->participants.shared),
 							  expected_rows(state)))
@@ -96,12 +99,18 @@ choose_way(const GsSortState *state)
 		GS_SHARE_NOTHING;
 }
 
+void
+gs_sort_parallel_expect_leader(GsSortState *state)
+{
+	state->participants.leader_comes = true;
+}
+
 static void
 reset_shared(const GsSortState *state)
 {
 	const GsSortSpec *spec = &state->spec;
 	const GsSharedWay way = choose_way(state);
-	const int	nkeyed = way != GS_SHARE_JOB ? 0 :
+	const int	nkeyed = way != GS_SHARE_JOB ? 0 : spec->ngrouped > 0 ? spec->ncolumns :
 		gs_tied_keyed_on_device(spec->child, spec->columns, spec->ncolumns, spec->desc, true);
 
 	gs_shared_reset(state->participants.shared, way, parallel_leader_participation, nkeyed);
@@ -140,39 +149,49 @@ expect_rescan(GsSortState *state)
 
 /* ----------------------------------------------------------- shared memory */
 
-/* GsShared, then GsShareStreams if the participants may share. */
+/* GsShared, then GsShareStreams if the participants may share, or GsShareRanges. */
 static Size
-offset_of_streams(int nparticipants)
+offset_of_rows(int nparticipants)
 {
 	return MAXALIGN(gs_shared_bytes(nparticipants));
 }
 
 static void
-set_shared(GsSortState *state, void *memory, int nparticipants, bool has_streams, dsa_area *dsa)
+set_shared(GsSortState *state, void *memory, int nparticipants, bool has_workers, bool has_streams,
+		   dsa_area *dsa)
 {
 	GsSortParticipants *participants = &state->participants;
 
 	gs_sort_parallel_set_shared(state, memory);
 	participants->streams = !has_streams ? NULL :
-		(GsShareStreams *) ((char *) memory + offset_of_streams(nparticipants));
+		(GsShareStreams *) ((char *) memory + offset_of_rows(nparticipants));
 	participants->memory = dsa;
+	participants->ranges = !has_workers || state->spec.ngrouped == 0 ? NULL :
+		(GsShareRanges *) ((char *) memory + offset_of_rows(nparticipants));
+	state->spec.run_files = participants->ranges == NULL ? (GsRunPlace) {0} :
+		gs_share_ranges_files(participants->ranges, participant_number());
 }
 
 Size
 gs_sort_parallel_bytes(const GsSortState *state, int nparticipants)
 {
-	return add_size(offset_of_streams(nparticipants),
-					state->spec.may_share ? gs_share_streams_bytes(nparticipants) : 0);
+	return add_size(offset_of_rows(nparticipants),
+					state->spec.may_share ? gs_share_streams_bytes(nparticipants) :
+					state->spec.ngrouped > 0 ? gs_share_ranges_bytes(nparticipants) : 0);
 }
 
 void
-gs_sort_parallel_create(GsSortState *state, void *memory, int nparticipants, bool has_workers,
+gs_sort_parallel_create(GsSortState *state, void *memory, int nparticipants, dsm_segment *segment,
 						dsa_area *dsa)
 {
-	set_shared(state, memory, nparticipants,
+	const bool	has_workers = segment != NULL;
+
+	set_shared(state, memory, nparticipants, has_workers,
 			   state->spec.may_share && has_workers && state->participants.gather_context != NULL,
 			   dsa);
 	gs_shared_init(memory, nparticipants);
+	if (state->participants.ranges != NULL)
+		gs_share_ranges_init(state->participants.ranges, nparticipants, segment);
 	if (state->participants.streams != NULL)
 		gs_share_streams_init(state->participants.streams, nparticipants);
 	expect_rescan(state);
@@ -184,6 +203,8 @@ gs_sort_parallel_recreate(GsSortState *state)
 {
 	if (state->participants.streams != NULL)
 		gs_share_streams_reset(state->participants.streams);
+	if (state->participants.ranges != NULL)
+		gs_share_ranges_reset(state->participants.ranges);
 	expect_rescan(state);
 	reset_shared(state);
 }
@@ -191,7 +212,9 @@ gs_sort_parallel_recreate(GsSortState *state)
 void
 gs_sort_parallel_attach(GsSortState *state, void *memory, dsa_area *dsa)
 {
-	set_shared(state, memory, gs_shared_nparticipants(memory), state->spec.may_share, dsa);
+	set_shared(state, memory, gs_shared_nparticipants(memory), true, state->spec.may_share, dsa);
+	if (state->participants.ranges != NULL)
+		gs_share_ranges_attach(state->participants.ranges);
 }
 
 void
@@ -203,6 +226,8 @@ gs_sort_parallel_detach(GsSortState *state)
 	if (participants->shared == NULL)
 		return;
 	abandon_streams(state);
+	if (participants->ranges != NULL)
+		gs_shared_close(participants->shared);
 	old = MemoryContextSwitchTo(state->spec.parent_context);
 	if (participants->summaries != NULL)
 		pfree(participants->summaries);
@@ -210,6 +235,7 @@ gs_sort_parallel_detach(GsSortState *state)
 	participants->summaries = gs_shared_copy_summaries(participants->shared);
 	participants->shared = NULL;
 	participants->streams = NULL;
+	participants->ranges = NULL;
 	MemoryContextSwitchTo(old);
 }
 
@@ -230,7 +256,7 @@ set_role(GsSortState *state, GsRole role, GsRole of_streams)
 	state->participants.of_streams = of_streams;
 	gs_store_set_policy(&state->store, &(GsStorePolicy) {
 		.gives_rows = role == GS_ROLE_PRODUCER,
-		.merged_elsewhere = of_streams != GS_ROLE_SERIAL,
+		.merged_elsewhere = of_streams != GS_ROLE_SERIAL || state->participants.ranges != NULL,
 		.end_input = state->participants.shared == NULL ? NULL : end_input_before_run,
 		.arg = state
 	});
@@ -466,6 +492,8 @@ gs_sort_parallel_join(GsSortState *state)
 	participants->nsent = 0;
 	participants->wait_us = 0;
 	participants->sends = false;
+	participants->reads = participants->ranges == NULL ||
+		gs_share_ranges_begin(participants->ranges);
 	if (participants->job.by_streams)
 		set_role(state, GS_ROLE_SERIAL, role);
 	else
@@ -476,7 +504,8 @@ gs_sort_parallel_join(GsSortState *state)
 	 * back
 	 */
 	if (shared != NULL &&
-		(gs_shared_is_wanted(shared) || participants->of_streams != GS_ROLE_SERIAL))
+		(gs_shared_is_wanted(shared) || participants->of_streams != GS_ROLE_SERIAL ||
+		 participants->ranges != NULL))
 		gs_store_forbid_device(&state->store, NULL);
 }
 

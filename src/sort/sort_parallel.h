@@ -16,15 +16,18 @@
  */
 extern void gs_sort_parallel_set_gather(GsSortState *state, ExprContext *context);
 
+/* Likewise below a Gather or Gather Merge: the leader executes the sort whenever its workers do. */
+extern void gs_sort_parallel_expect_leader(GsSortState *state);
+
 /*
  * What the participants of a node's sort share.  The leader creates it in memory of so many bytes,
- * before workers start, if there are any, and again for a rescan; workers attach.  The leader
+ * in a segment if there are workers (else NULL), before they start, and again for a rescan; workers attach.  The leader
  * detaches before the memory goes, and keeps how each participant sorted.  The dsa_area is the
  * query's.
  */
 extern Size gs_sort_parallel_bytes(const GsSortState *state, int nparticipants);
 extern void gs_sort_parallel_create(GsSortState *state, void *memory, int nparticipants,
-									bool has_workers, dsa_area *dsa);
+									dsm_segment *segment, dsa_area *dsa);
 extern void gs_sort_parallel_recreate(GsSortState *state);
 extern void gs_sort_parallel_attach(GsSortState *state, void *memory, dsa_area *dsa);
 extern void gs_sort_parallel_detach(GsSortState *state);

@@ -14,6 +14,7 @@
 #include "key/key_stored_row.h"
 #include "read/read_groups.h"
 #include "read/read_limit.h"
+#include "share/share_ranges.h"
 #include "share/share_streams.h"
 #include "share/share_state.h"
 #include "stats/stats.h"
@@ -25,7 +26,16 @@ typedef struct GsSortState GsSortState;
 typedef struct GsSortParticipants
 {
 	GsShared   *shared;			/* NULL: there are none */
-	GsShareStreams *streams;	/* of a node; NULL: its participants send each other no rows */
+	GsShareStreams *streams;		/* of a node; NULL: its participants send each other no rows */
+	GsShareRanges *ranges;		/* of a node with spec.ngrouped; NULL: it returns all rows */
+	bool		reads;			/* a share of the input of a sort by ranges; false: it came too late */
+	bool		leader_comes;	/* in the leader: it executes the node whenever its workers do */
+	bool		in_ranges;		/* it returns rows of the range that it has taken */
+	uint64		range_start;	/* the position at which that range starts */
+	MinimalTuple group;			/* a copy of the first row of the group that is returned, if there is
+								 * a spec.group_limit; NULL: none is */
+	Size		group_bytes;	/* allocated */
+	int			group_rows;		/* rows of it that were returned or left out */
 	dsa_area   *memory;			/* of the query, for them: it lives as long as its workers and the
 								 * Gather Merge do */
 	ExprContext *gather_context;	/* of the Gather Merge above; NULL: none, or in a worker */
@@ -128,7 +138,7 @@ extern bool gs_sort_reload(GsSortState *state, GsAddRow add);
  */
 extern bool gs_sort_take_back(GsSortState *state, GsAddRow add);
 
-/* ---------------------------------------------------- sort_device_ties.c */
+/* ----------------------------------------------------------- sort_device_ties.c */
 
 /*
  * Orders rows that a device leaves tied, if the last columns are only compared or have no full key.

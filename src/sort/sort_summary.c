@@ -145,7 +145,8 @@ gs_sort_get_details(const GsSortState *state, GsSortDetails *details)
 	const GsStore *store = &state->store;
 
 	*details = (GsSortDetails) {
-		.nrows = store->nrows,.shows_rows = store->phase != GS_STORE_FALLBACK
+		.nrows = state->spec.ngrouped > 0 ? store->nread : store->nrows,
+		.shows_rows = store->phase != GS_STORE_FALLBACK
 	};
 	if (store->phase != GS_STORE_FEW)
 		details->reason = engine_reason(state);

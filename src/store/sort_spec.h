@@ -59,10 +59,13 @@ typedef struct GsSortSpec
 
 	/* other processes */
 	bool		may_share;		/* a job with the other participants of the plan */
+	int			ngrouped;		/* each participant of the plan returns ranges of the rows of all;
+								 * those with so many equal leading columns come in one range; 0: not */
+	int			group_limit;	/* of these, only the first so many are needed; 0: all */
 	bool		merged_elsewhere;	/* the caller begins the merge of its runs, and
 									 * adds those of other processes */
 	GsRunPlace	run_files;		/* where its runs are, if another process merges
-								 * them */
+								 * them; known once participants start */
 
 	MemoryContext parent_context;	/* parent of the sort's own context */
 } GsSortSpec;

@@ -20,6 +20,8 @@
 #include "store/store_fallback.h"
 #include "store/store_fetch.h"
 
+#include "miscadmin.h"
+
 /* ------------------------------------------------------------------- window */
 
 void
@@ -152,6 +154,60 @@ static int64
 range_start(const GsStore *store, int range, int nranges)
 {
 	return store->nrows / nranges * range + Min((uint64) range, store->nrows % nranges);
+}
+
+/*
+ * Where the group ends that begins before a position; the position, if it begins another group.
+ * Doubles the distance until it is past the end, and bisects.
+ */
+static int64
+group_end(GsStore *store, int64 position, GsOrderCompare *groups)
+{
+	const int64 nrows = store->nread;
+	const MinimalTupleData *stored;
+	MinimalTuple before;
+	int64		inside = position - 1;
+	int64		past;
+	int64		step = 1;
+
+	if (position <= 0 || position >= nrows)
+		return Min(position, nrows);
+	stored = gs_store_row_at(store, inside, true);
+	before = memcpy(palloc(stored->t_len), stored, stored->t_len);
+	for (past = position; past < nrows; past = Min(inside + step, nrows), step *= 2)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (gs_order_compare_rows(groups, before, gs_store_row_at(store, past, true)) != 0)
+			break;
+		inside = past;
+	}
+	while (past - inside > 1)
+	{
+		const int64 middle = inside + (past - inside) / 2;
+
+		CHECK_FOR_INTERRUPTS();
+		if (gs_order_compare_rows(groups, before, gs_store_row_at(store, middle, true)) != 0)
+			past = middle;
+		else
+			inside = middle;
+	}
+	pfree(before);
+	return past;
+}
+
+void
+gs_store_begin_groups_of_engine(GsStore *store, int range, int nranges, GsOrderCompare *groups)
+{
+	int64		start;
+	int64		end;
+
+	store->nrows = store->nread;
+	start = group_end(store, range_start(store, range, nranges), groups);
+	end = group_end(store, range_start(store, range + 1, nranges), groups);
+	store->position = start - 1;
+	store->nrows = end;
+	store->window_rows = 0;
+	store->partial = true;
 }
 
 void

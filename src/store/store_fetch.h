@@ -83,6 +83,13 @@ extern int	gs_store_next_merged(GsStore *store, MinimalTuple *row);
 extern void gs_store_begin_range_of_engine(GsStore *store, int range, int nranges,
 										   MinimalTuple *end);
 
+/*
+ * The rows of an engine are returned that belong to a range, and then none.  groups compares the
+ * columns that are equal in a group, which ranges do not divide.
+ */
+extern void gs_store_begin_groups_of_engine(GsStore *store, int range, int nranges,
+											GsOrderCompare *groups);
+
 /* Returns to the first row; remembers the position; returns to it. */
 extern void gs_store_rewind(GsStore *store);
 extern void gs_store_mark(GsStore *store);

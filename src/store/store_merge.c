@@ -85,6 +85,45 @@ gs_store_begin_range(GsStore *store, int range, int nranges, MinimalTuple *end)
 	return true;
 }
 
+/* Compares the columns that ranges do not divide. */
+static GsOrder *
+group_order(GsStore *store, int ncolumns)
+{
+	if (store->groups == NULL)
+	{
+		store->groups = MemoryContextAlloc(store->context, sizeof(GsOrder));
+		gs_order_begin(store->groups, store->spec->columns, ncolumns, store->spec->desc, false,
+					   store->context);
+		gs_order_create_comparator(store->groups);
+	}
+	return store->groups;
+}
+
+bool
+gs_store_begin_groups(GsStore *store, int range, int nranges, int ncolumns)
+{
+	GsOrder    *order = group_order(store, ncolumns);
+	GsMergeOrder groups;
+
+	if (store->phase == GS_STORE_ENGINE)
+	{
+		gs_store_begin_groups_of_engine(store, range, nranges, order->compare);
+		return true;
+	}
+	groups = gs_order_compared(order);
+	if (!gs_run_set_begin_groups(store->runs, store->merge_limit, range, nranges, &groups))
+		return false;
+	gs_store_begin_output(store, gs_run_set_stats(store->runs)->nrows);
+	store->partial = true;
+	return true;
+}
+
+bool
+gs_store_is_one_group(GsStore *store, const MinimalTupleData *a, const MinimalTupleData *b)
+{
+	return gs_order_compare_rows(store->groups->compare, a, b) == 0;
+}
+
 void
 gs_store_set_merge_memory(GsStore *store, int memory_kb)
 {
@@ -156,9 +195,9 @@ gs_store_complete_runs(GsStore *store)
 }
 
 void
-gs_store_share_runs(GsStore *store, GsSharedRuns *runs)
+gs_store_share_runs(GsStore *store, GsSharedRuns *runs, int nparticipants)
 {
-	gs_run_set_share(store->runs, runs);
+	gs_run_set_share(store->runs, runs, nparticipants);
 	gs_store_describe_rows(store, &runs->rows);
 }
 

@@ -22,7 +22,8 @@ extern GsStatus gs_store_merge_runs(GsStore *store);
  * Participants of a parallel plan or index build merge the runs of several processes.  The legal
  * calls, in order, after gs_sort_perform():
  *
- *	  make_runs [ share_runs ] { adopt_runs | adopt_stream } [ begin_merge | begin_range ]
+ *	  make_runs [ share_runs ] { adopt_runs | adopt_stream }
+ *		[ begin_merge | begin_range | { begin_groups } ]
  *	  make_runs complete_runs [ describe_rows ] { adopt_stream } [ begin_merge ]
  *
  * make_runs turns all rows into runs, none of which may have been returned.  False: the engine
@@ -36,8 +37,11 @@ extern bool gs_store_make_runs(GsStore *store);
  */
 extern void gs_store_make_run_of_engine(GsStore *store);
 
-/* Describes the runs, in shared memory.  They stay in the files of spec.run_files.  Optional. */
-extern void gs_store_share_runs(GsStore *store, GsSharedRuns *runs);
+/*
+ * Describes the runs, in shared memory, so few of them that those of all participants can be merged
+ * at once.  They stay in the files of spec.run_files.  Optional.
+ */
+extern void gs_store_share_runs(GsStore *store, GsSharedRuns *runs, int nparticipants);
 
 /*
  * Adds the runs of another process; their files are at `where`.  Merges by keys if both have them.
@@ -74,6 +78,17 @@ extern void gs_store_begin_merge(GsStore *store);
  * range, *end, and verifies what is returned.
  */
 extern bool gs_store_begin_range(GsStore *store, int range, int nranges, MinimalTuple *end);
+
+/*
+ * The sort returns the rows of one of nranges ranges from now on, in order, and then none; legal
+ * again for another range.  Rows with equal leading columns, ncolumns of them, are in one range.
+ * False, for all processes: the runs cannot be divided.  Then begin_merge is legal.
+ */
+extern bool gs_store_begin_groups(GsStore *store, int range, int nranges, int ncolumns);
+
+/* Are two rows in one group?  After begin_groups. */
+extern bool gs_store_is_one_group(GsStore *store, const MinimalTupleData *a,
+								  const MinimalTupleData *b);
 
 /* Sets how much memory a merge may take; if this is not called, as much as the sort. */
 extern void gs_store_set_merge_memory(GsStore *store, int memory_kb);

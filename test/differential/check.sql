@@ -174,6 +174,7 @@ BEGIN
 		'engines', jsonb_path_query_array(plan, 'strict $.** ? (@."Custom Plan Provider" == "GpuSort" && exists(@."Engine"))."Engine"'),
 		'methods', jsonb_path_query_array(plan, 'strict $.** ? (@."Custom Plan Provider" == "GpuSort" && exists(@."Sort Method"))."Sort Method"'),
 		'reasons', jsonb_path_query_array(plan, 'strict $.** ? (@."Custom Plan Provider" == "GpuSort").keyvalue() ? (@.key == "Fallback Reason" || @.key == "Device Not Used").value'),
+		'ranges', jsonb_path_exists(plan, 'strict $.**."Range Key"'),
 		'sorts', jsonb_path_query_array(plan, 'strict $.** ? (@."Node Type" == "Sort" || @."Node Type" == "Incremental Sort")."Node Type"'),
 		'gathers', jsonb_path_query_array(plan, 'strict $.** ? (@."Node Type" == "Gather Merge" || @."Node Type" == "Gather")."Node Type"'));
 	PERFORM set_config('gpusort.enabled', 'off', false);

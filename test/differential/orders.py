@@ -295,6 +295,51 @@ def _parallel(rng, table, order):
         ("parallel_leader_participation", rng.choice(["on", "on", "off"]))])
 
 
+FRAMES = ["", "", "ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING", "RANGE UNBOUNDED PRECEDING", "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
+          "GROUPS 1 PRECEDING EXCLUDE TIES", "ROWS UNBOUNDED PRECEDING EXCLUDE CURRENT ROW"]
+FUNCTIONS = ["row_number()", "rank()", "dense_rank()", "ntile(3)", "cume_dist()", "lag(id)", "lead(id, 2, -1)", "first_value(id)", "nth_value(id, 2)",
+             "sum(id)", "count(*)", "count(*) FILTER (WHERE id % 3 = 0)", "array_agg(id)", "max(id)"]
+AGGREGATES = ["array_agg(id ORDER BY {0})", "array_agg(DISTINCT id % 4)", "count(DISTINCT {1})", "percentile_disc(0.5) WITHIN GROUP (ORDER BY id)",
+              "percentile_cont(ARRAY[0.1, 0.9]) WITHIN GROUP (ORDER BY id % 9)", "mode() WITHIN GROUP (ORDER BY id % 3)",
+              "string_agg(id::text, ',' ORDER BY id DESC)", "rank(5) WITHIN GROUP (ORDER BY id)", "count(*) FILTER (WHERE id % 2 = 0)", "sum(id)"]
+
+
+def _windows(rng, groups, keys):
+    """Functions of one or more windows, whose partitions may differ, and of which only the first rows may be wanted."""
+    windows = [f"PARTITION BY {', '.join(rng.choice([groups, groups, groups[:1], groups[::-1]]))} ORDER BY {rng.choice([keys, keys, 'id', 'id DESC'])}"
+               f" {rng.choice(FRAMES)}" for _ in range(rng.choice([1, 1, 1, 2]))]
+    functions = [f"{rng.choice(FUNCTIONS)} OVER w{rng.randrange(len(windows))} AS f{i}" for i in range(rng.randint(1, 3))]
+    where = ""
+    if rng.random() < 0.4:
+        functions = ["row_number() OVER w0 AS f0"] + functions[1:] * rng.choice([0, 0, 1])
+        where = f"WHERE f0 {rng.choice(['<', '<=', '<=', '='])} {rng.randint(0, 4)}"
+    named = ", ".join(f"w{i} AS ({window})" for i, window in enumerate(windows))
+    return "SELECT * FROM (SELECT id, " + ", ".join(functions) + f" FROM {{0}} WINDOW {named}) s {where}"
+
+
+def _ranges(rng, table, order):
+    """Window functions, DISTINCT ON and aggregates of ranges of the rows, by the participants of a parallel plan."""
+    order.source = table.name
+    keys = order.keys() + ", id"
+    groups = [item.expression for item in order.items][:rng.randint(1, len(order.items))]
+    rest = [item.expression for item in order.items[len(groups):]]
+    kind = rng.choice(["windows", "windows", "aggregates", "aggregates", "distinct on"])
+    if kind == "distinct on" and not set(groups) & set(rest):  # it may not come again after another one
+        query = f"SELECT DISTINCT ON ({', '.join(groups)}) id FROM {{0}} ORDER BY {keys}"
+    elif kind == "windows":
+        query = _windows(rng, groups, keys)
+    else:
+        aggregates = [aggregate.format(keys, order.items[-1].expression) for aggregate in rng.sample(AGGREGATES, rng.randint(1, 3))]
+        having = rng.choice(["", "", "HAVING count(*) > 2", "HAVING min(id) % 2 = 0"])
+        query = (f"SELECT min(id) AS id, {', '.join(f'{aggregate} AS a{i}' for i, aggregate in enumerate(aggregates))} FROM {{0}}"
+                 f" GROUP BY {', '.join(groups)} {having}")
+    rows = _rows(query.format(table.name), "ORDER BY id")
+    loose = f"SELECT array_agg(r ORDER BY id)::text FROM ({query.format(table.name)}) r"
+    return Case("ranges", PARALLEL + [
+        ("max_parallel_workers_per_gather", rng.choice(["1", "2", "3"])), ("enable_hashagg", rng.choice(["on", "off"])),
+        ("parallel_leader_participation", rng.choice(["on", "on", "off"]))], [], rows, rows, rows, loose, loose, order.items)
+
+
 def _index(rng, table, order):
     """CREATE INDEX: every page must be the one that PostgreSQL writes."""
     columns = ", ".join(_index_column(rng, item) for item in order.items)
@@ -382,13 +427,13 @@ def _cluster(rng, table, order):
     return _case("cluster", order, selected, got, want, ranks=ranks, explain="SELECT", settings=settings, before=before)
 
 
-WRAPPERS = [_plain] * 6 + [_key_alone] * 2 + [_limit] * 3 + [_cursor] * 2 + [_window, _distinct_on, _lateral, _prepared, _parallel, _index, _cluster, _presorted] * 2 + [
+WRAPPERS = [_plain] * 6 + [_key_alone] * 2 + [_limit] * 3 + [_cursor] * 2 + [_window, _distinct_on, _lateral, _prepared, _parallel, _ranges, _index, _cluster, _presorted] * 2 + [
     _joined, _group, _merge_join, _locked]
 
 NAMED_WRAPPERS = {wrapper.__name__.strip("_"): wrapper for wrapper in WRAPPERS}
 
 # For large tables: those that do not take long.
-LARGE_WRAPPERS = [_plain, _plain, _key_alone, _limit, _limit, _limit, _limit, _prepared, _parallel, _index, _cluster, _presorted]
+LARGE_WRAPPERS = [_plain, _plain, _key_alone, _limit, _limit, _limit, _limit, _prepared, _parallel, _ranges, _index, _cluster, _presorted]
 
 
 def random_settings(rng):

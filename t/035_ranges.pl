@@ -1,0 +1,185 @@
+# Participants of a parallel plan return ranges of the rows that all have sorted: interrupts, errors
+# and crashes while they read, wait, and return; on both engines, with a leader that takes part or not.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use GpuSortTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = PostgreSQL::Test::Cluster->new('ranges');
+$node->init(extra => [ '--locale=C', '--encoding=UTF8' ]);
+$node->append_conf('postgresql.conf', q{
+	shared_preload_libraries = 'gpusort'
+	gpusort.device = host
+	gpusort.device_min_rows = 0
+	gpusort.force = on
+	gpusort.verify = on
+	restart_after_crash = on
+	max_connections = 50
+	max_worker_processes = 40
+	max_parallel_workers = 32
+	max_parallel_workers_per_gather = 3
+	parallel_setup_cost = 0
+	parallel_tuple_cost = 0
+	min_parallel_table_scan_size = 0
+	synchronize_seqscans = off
+	work_mem = 1MB
+	autovacuum = off
+	fsync = off
+	jit = off
+});
+$node->start;
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION gpusort;
+	CREATE TABLE rows AS SELECT g AS id, g * 7919 % 1000 AS k, hashint4(g) AS v, md5(g::text) AS word FROM generate_series(1, 60000) g;
+	ALTER TABLE rows SET (parallel_workers = 3);
+	ANALYZE rows;
+
+	-- Fails in workers, or in the leader; the others wait for that, so that there are rows for all.
+	CREATE FUNCTION fail_in(id int, worker boolean) RETURNS int VOLATILE PARALLEL SAFE LANGUAGE plpgsql COST 1 AS $$
+	BEGIN
+		IF id % 499 = 0 THEN
+			IF worker = EXISTS (SELECT FROM pg_stat_activity WHERE pid = pg_backend_pid() AND leader_pid IS NOT NULL) THEN
+				RAISE EXCEPTION 'row % fails', id;
+			END IF;
+			PERFORM pg_sleep(100);
+		END IF;
+		RETURN id;
+	END $$;
+});
+create_linger($node);
+create_interrupt($node);
+ok(wait_for_service($node, 'running'), 'gpusortd runs');
+
+# The rows are read by f, and returned through g.
+sub ranked
+{
+	my ($read, $returned) = @_;
+
+	return sprintf('SELECT count(*), sum(hashint8(n + id)) FROM (SELECT %s AS id, rank() OVER (PARTITION BY k ORDER BY v, word) AS n'
+		  . ' FROM rows WHERE %s > 0) s', $returned, $read);
+}
+
+my $query = ranked('id', 'id');
+my $right = $node->safe_psql('postgres', "SET gpusort.enabled = off; SET max_parallel_workers_per_gather = 0; $query");
+my $files = q{SELECT count(*) FROM pg_ls_tmpdir()};
+my ($control) = session($node);
+
+foreach my $engine ('cpu', 'cuda')
+{
+	foreach my $leader ('on', 'off')
+	{
+		my $title = "$engine, leader $leader";
+		my ($psql, $pid) = session($node, "SET gpusort.engine = $engine; SET parallel_leader_participation = $leader");
+		my $lingers = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND $pid IN (pid, leader_pid))";
+
+		like(ask($psql, "EXPLAIN $query"), qr/Range Key: rows\.k|Range Key: k/, "$title: by ranges");
+		is(ask($psql, $query), $right, "$title: right");
+
+		# while rows are read, and while they are returned
+		foreach my $where ([ 'read', 'linger(id, %d)', 'id' ], [ 'return', 'id', 'linger(id, %d)' ])
+		{
+			my ($phase, $read, $returned) = @$where;
+
+			foreach my $how ('cancel', 'terminate a worker')
+			{
+				my $done = 0;
+
+				foreach my $row (map { $_ * 4999 % 60000 } 1 .. 20)
+				{
+					$psql->query_until(qr/started/, "\\echo started\n" . ranked(map { s/%d/$row/r } $read, $returned) . ";\n");
+					ok($node->poll_query_until('postgres', $lingers), "$title, $phase: a participant waits");
+					if ($how eq 'cancel')
+					{
+						ask($control, "SELECT interrupt($pid, 'cancel')");
+						like(ask_error($psql, 'SELECT 1'), qr/ERROR:  canceling statement due to user request/, "$title, $phase: canceled");
+						$done = 1;
+					}
+					elsif ($node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+						  . " WHERE wait_event = 'PgSleep' AND leader_pid = $pid AND pid <> $pid") ne '')
+					{
+						like(ask_error($psql, 'SELECT 1'),
+							qr/ERROR:  (terminating background worker "parallel worker" due to administrator command|lost connection to parallel worker)/,
+							"$title, $phase: terminated, the worker takes the query along");
+						$done = 1;
+					}
+					else
+					{
+						ask($control, "SELECT interrupt($pid, 'cancel')");
+						ask_error($psql, 'SELECT 1');
+					}
+					last if $done;
+				}
+				ok($done, "$title, $phase: $how");
+				is(contexts_of($psql), '0', 'nothing is left in the leader');
+				ok($node->poll_query_until('postgres', $files, '0'), 'no file is left');
+			}
+
+			like(ask_error($psql, ranked(map { s/linger\(id, %d\)/fail_in(id, true)/r } $read, $returned)),
+				qr/ERROR:  row \d+ fails/, "$title, $phase: an error in a worker is that of the query");
+			like(ask_error($psql, ranked(map { s/linger\(id, %d\)/fail_in(id, false)/r } $read, $returned)),
+				qr/ERROR:  row \d+ fails/, "$title, $phase: one in the leader too") if $leader eq 'on';
+			ok($node->poll_query_until('postgres', $files, '0'), 'no file is left');
+		}
+		is(ask($psql, $query), $right, "$title: right again");
+
+		# the first rows only, and a rescan of the Gather
+		is(ask($psql, 'SELECT count(*) FROM (SELECT rank() OVER (PARTITION BY k ORDER BY v) AS n FROM rows LIMIT 5) s'), '5', "$title: LIMIT");
+		is(ask($psql, 'SET enable_material = off; SELECT sum(n) FROM generate_series(1, 3) i, LATERAL (SELECT count(*) AS n FROM (SELECT DISTINCT ON (k) k, v FROM rows ORDER BY k, v) s'
+				  . ' WHERE v % 2 < i) c'), '3000', "$title: DISTINCT ON, again and again");
+		$psql->quit;
+	}
+}
+
+# Each participant sees other values of a column with few, and one sees no rows.
+my $icu = $node->safe_psql('postgres', "SELECT count(*) FROM pg_collation WHERE collname = 'en-x-icu'") ? 'en-x-icu' : 'C';
+
+$node->safe_psql('postgres', qq{
+	CREATE TABLE rare AS SELECT g AS id, (CASE WHEN g % 103 = 0 THEN 'rare ' || g / 103 % 150 ELSE 'often ' || g % 50 END) COLLATE "$icu" AS k, hashint4(g) AS v
+		FROM generate_series(1, 60000) g;
+	CREATE TABLE parted (id int, k text COLLATE "$icu", v int) PARTITION BY RANGE (id);
+	CREATE TABLE first_part PARTITION OF parted FOR VALUES FROM (MINVALUE) TO (50000);
+	CREATE TABLE last_part PARTITION OF parted FOR VALUES FROM (50000) TO (MAXVALUE);
+	INSERT INTO parted SELECT * FROM rare;
+	ANALYZE rare, parted;
+});
+foreach my $settings ('', 'SET gpusort.engine = cpu', 'SET gpusort.engine = cuda', 'SET gpusort.force = off; SET parallel_tuple_cost = 0; SET work_mem = 256; SET gpusort.min_rows = 0')
+{
+	foreach my $table ('rare', 'parted', '(SELECT * FROM first_part UNION ALL SELECT * FROM last_part)')
+	{
+		my $windows = "SELECT sum(hashint8(n * 1000003 + id)) FROM (SELECT id, row_number() OVER (PARTITION BY k ORDER BY v, id) AS n FROM $table r) s";
+		my $groups = "SELECT md5(string_agg(ids::text, ' ' ORDER BY ids)) FROM (SELECT array_agg(id ORDER BY v, id) AS ids FROM $table r GROUP BY k) s";
+
+		is($node->safe_psql('postgres', "$settings; $windows; $groups"),
+			$node->safe_psql('postgres', "SET gpusort.enabled = off; SET max_parallel_workers_per_gather = 0; $windows; $groups"), "$table: right, $settings");
+	}
+}
+
+# The leader may read another child of an Append first, while workers wait for nothing of it.
+is($node->safe_psql('postgres', "SET gpusort.engine = cuda; SET statement_timeout = '60s'; SELECT count(*) FROM (SELECT k, percentile_disc(0.5) WITHIN GROUP (ORDER BY v) FROM rare GROUP BY k"
+	. ' UNION ALL SELECT k, percentile_disc(0.5) WITHIN GROUP (ORDER BY v) FROM parted GROUP BY k LIMIT 10) s'), '10', 'below an Append, with a LIMIT');
+
+# A worker is killed while others wait for it, and the server recovers.
+foreach my $phase ('linger(id, 30000)', 'id')
+{
+	my $psql = $node->background_psql('postgres', on_error_stop => 0);
+	my ($pid, $worker) = $psql->query_safe('SET gpusort.engine = cpu; SET parallel_leader_participation = off; SELECT pg_backend_pid()');
+
+	$psql->query_until(qr/started/, "\\echo started\n" . ranked($phase, $phase eq 'id' ? 'linger(id, 30000)' : 'id') . ";\n");
+	ok(poll(sub { ($worker = $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND leader_pid = $pid")) ne '' }),
+		'a worker waits');
+	kill 'KILL', $worker;
+	ok($node->poll_query_until('postgres', "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $pid)") || is_back($node), 'killed');
+	ok(is_back($node), 'the server is back');
+	eval { $psql->quit };
+	is($node->safe_psql('postgres', $query), $right, 'and right');
+	is($node->safe_psql('postgres', $files), '0', 'no file is left');
+}
+$node->stop;
+done_testing();
