@@ -65,6 +65,9 @@ CASES = [
     Case("window-row-number-all",
          "SELECT *, row_number() OVER (PARTITION BY customer ORDER BY created DESC) FROM orders"),
     Case("window-sum", "SELECT id, sum(amount) OVER (ORDER BY created, id) FROM orders"),
+    Case("window-sum-group", "SELECT id, sum(amount) OVER (PARTITION BY customer ORDER BY created) FROM orders"),
+    Case("window-top-3", "SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY customer ORDER BY created DESC) AS n FROM orders) o "
+                         "WHERE n <= 3"),
     Case("window-lag", "SELECT id, amount - lag(amount) OVER (PARTITION BY customer ORDER BY created) FROM orders"),
     Case("window-rank-text", "SELECT id, rank() OVER (PARTITION BY status ORDER BY name) FROM orders"),
     Case("join", "SELECT o.id, o.amount, p.paid FROM orders o JOIN payments p ON p.order_id = o.id"),

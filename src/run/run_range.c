@@ -129,9 +129,9 @@ compare_samples(const void *a, const void *b, void *arg)
 	return gs_merge_tree_compare(arg, *(const uint64 *const *) a, *(const uint64 *const *) b);
 }
 
-/* Samples all runs. */
+/* Samples all runs, and sorts the samples by `by`. */
 static void
-sample_runs(GsRunSet *set, Samples *samples)
+sample_runs(GsRunSet *set, const GsMergeOrder *by, Samples *samples)
 {
 	const int64 nextents = count_extents(set);
 	/* not by the bytes of keys, as bounds must be the same in all processes */
@@ -148,7 +148,8 @@ sample_runs(GsRunSet *set, Samples *samples)
 
 		sample_run(set, &set->runs[i], (distance - past) % distance, distance, samples);
 	}
-	qsort_arg(samples->records, samples->count, sizeof(uint64 *), compare_samples, &set->order);
+	qsort_arg(samples->records, samples->count, sizeof(uint64 *), compare_samples,
+			  unconstify(GsMergeOrder *, by));
 }
 
 static void
@@ -260,7 +261,7 @@ gs_run_range_find(GsRunSet *set, int range, int nranges, MinimalTuple *end)
 	Assert(!set->layout->keys_only);
 	if (!are_in_order(set))
 		return NULL;
-	sample_runs(set, &samples);
+	sample_runs(set, &set->order, &samples);
 	if (samples.count >= nranges)
 	{
 		positions = palloc0(sizeof(uint64) * set->nruns);
@@ -299,7 +300,8 @@ gs_run_range_find_groups(GsRunSet *set, int range, int nranges, const GsMergeOrd
 	if (!are_in_order(set))
 		return NULL;
 	by.layout = set->layout;
-	sample_runs(set, &samples);
+	/* not by keys, which may be approximate: bounds must be in order */
+	sample_runs(set, &by, &samples);
 	if (samples.count >= nranges)
 	{
 		positions = palloc(sizeof(uint64) * set->nruns * 2);
