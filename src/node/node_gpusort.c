@@ -404,8 +404,8 @@ child_that_is_read(PlanState *node)
 }
 
 /*
- * Finds the GpuSorts that the leader executes whenever its workers do.  Below an Append, for example,
- * it may execute another child.
+ * Finds the GpuSorts that the leader executes whenever its workers do.  Below an Append, for
+ * example, it may execute another child.
  */
 static void
 find_sorts_of_leader(PlanState *node)

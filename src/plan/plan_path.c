@@ -168,8 +168,8 @@ make_shared_merge(PlannerInfo *root, RelOptInfo *rel, Path *input, List *pathkey
 
 	if (bound->bounded || !parallel_leader_participation ||
 		(target != input->pathtarget && gs_plan_cost_is_expensive(target->cost.per_tuple)) ||
-		!gs_plan_path_estimate(root, input, pathkeys, bound, &columns, &traits, &estimate) || traits.leave_ties ||
-		!gs_device_is_likely(nrows))
+		!gs_plan_path_estimate(root, input, pathkeys, bound, &columns, &traits, &estimate) ||
+		traits.leave_ties || !gs_device_is_likely(nrows))
 		return NULL;
 	path = make_sort_at(root, rel, input, pathkeys, bound, gs_plan_cost_shared_input(&estimate));
 	if (path == NULL)

@@ -312,7 +312,8 @@ copy_nodes(UpperNodes *nodes, const Path *path)
 			/* of sorts of the input, made by add_serial(); or of what is above it */
 			return copy_merge(nodes, ((const GatherMergePath *) path)->subpath);
 		case T_ProjectionPath:
-			return copy_node(nodes, path, sizeof(ProjectionPath), offsetof(ProjectionPath, subpath));
+			return copy_node(nodes, path, sizeof(ProjectionPath),
+							 offsetof(ProjectionPath, subpath));
 		default:
 			return NULL;
 	}
@@ -386,9 +387,9 @@ compare_attnos(const void *a, const void *b, void *exprs)
 
 /*
  * A path that returns the columns of a table in the order in which it has them.  The planner begins
- * the input of windows with the columns that they sort by; then a scan of all columns would form each
- * row anew.  The first 3 of each of 300,000 groups of 3 M rows of 167 bytes: 1,670 and 1,470 ms (medians of 4 by
- * turns; 2 cores of a Xeon, PostgreSQL 18.6, 2026-11-28).
+ * the input of windows with the columns that they sort by; then a scan of all columns would form
+ * each row anew.  The first 3 of each of 300,000 groups of 3 M rows of 167 bytes: 1,670 and 1,470 ms
+ * (medians of 4 by turns; 2 cores of a Xeon, PostgreSQL 18.6, 2026-11-28).
  */
 static Path *
 order_as_stored(PlannerInfo *root, RelOptInfo *rel, Path *path)
@@ -464,8 +465,7 @@ make_ranges(const UpperNodes *nodes, Path *partial)
 		path->path.total_cost = path->path.startup_cost + gs_plan_cost_exchange(&estimate);
 	}
 	path->custom_paths = list_make1(partial);
-	path->custom_private = gs_node_private(columns, list_length(nodes->pathkeys), 0,
-										   false);
+	path->custom_private = gs_node_private(columns, list_length(nodes->pathkeys), 0, false);
 	path->methods = &gs_ranges_path_methods;
 	return ranges;
 }
@@ -582,8 +582,8 @@ count_aggregates(const UpperNodes *nodes)
 }
 
 /*
- * Each participant has a range.  Returns why not, a phrase that starts in lower case, or NULL if the
- * path was added.
+ * Each participant has a range.  Returns why not, a phrase that starts in lower case, or NULL if
+ * the path was added.
  */
 static const char *
 add_ranges(UpperNodes *nodes, Path *partial)
@@ -659,7 +659,8 @@ gs_plan_ranges_add(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input
 				   RelOptInfo *output_rel)
 {
 	UpperNodes	nodes = {
-		.root = root,.rel = output_rel,.input_rel = input_rel,.pathkeys = input_pathkeys(root, stage),.skew = 1
+		.root = root,.rel = output_rel,.input_rel = input_rel,
+		.pathkeys = input_pathkeys(root, stage),.skew = 1
 	};
 	const char *why_not;
 	Path	   *partial;

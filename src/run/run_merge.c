@@ -16,7 +16,7 @@
 /* The bytes of a buffer, depending on memory. */
 #define LEAST_READ_BYTES	((Size) 4 << 10)
 #define ENOUGH_READ_BYTES	((Size) 64 << 10)	/* beyond this, prefer to merge more runs */
-#define ENOUGH_SHARED_BYTES	((Size) 16 << 10)	/* ENOUGH_READ_BYTES of runs of several processes */
+#define ENOUGH_SHARED_BYTES	((Size) 16 << 10)	/* of runs of several processes */
 #define MOST_READ_BYTES		((Size) 256 << 10)
 
 /* Runs that are merged at once; more would not fit the processor's cache. */

@@ -72,7 +72,7 @@ struct GsRunSet
 	Size		longest;		/* bytes of the longest row */
 	List	   *owned_elsewhere;	/* stores of adopted runs */
 	EngineReader in_engine;
-	int			nunbuffered;	/* the last ones: of the engine, and streams; they need no buffer */
+	int			nunbuffered;	/* the last ones: of the engine, and streams */
 
 	/* a merge */
 	GsMergeTree	merge;
@@ -159,15 +159,15 @@ extern void gs_run_engine_copy(const GsRunSet *set, const GsEngineRow *from, cha
 extern int	gs_run_merge_most(const GsRunSet *set, bool shared);
 
 /*
- * How many can be with the smallest buffers, if that is better than to merge some first.  The result
- * is the same in all processes that have adopted the same runs, whatever their keys.
+ * How many can be with the smallest buffers, if that is better than to merge some first.  It is the
+ * same in all processes that have adopted the same runs, whatever their keys.
  */
 extern int	gs_run_merge_limit(const GsRunSet *set);
 
 /*
  * Begins to merge some of the runs.  consume: frees their extents; positions, ends: begins and ends
- * there in each run; NULL: with the first and the last row.  gs_run_merge_end() frees what the merge
- * has allocated.
+ * there in each run; NULL: with the first and the last row.  gs_run_merge_end() frees what this
+ * allocates.
  */
 extern void gs_run_merge_begin(GsRunSet *set, int first, int nruns, bool consume,
 							   const uint64 *positions, const uint64 *ends);

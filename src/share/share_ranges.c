@@ -29,8 +29,8 @@ enum
 };
 
 /*
- * For each participant that has sorted.  With one range each, whoever has the largest one, or starts
- * last, is waited for; each range costs a search of all runs.
+ * For each participant that has sorted.  With one range each, whoever has the largest one, or
+ * starts last, is waited for; each range costs a search of all runs.
  */
 #define RANGES_PER_PARTICIPANT	4
 

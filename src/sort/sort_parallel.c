@@ -5,8 +5,8 @@
  *
  * Below a Gather Merge, one participant, the consumer, returns the rows of all.  The others, the
  * producers, send it their rows: through a job on a device, or sorted, through streams in shared
- * memory (share/share_streams.c).  What a producer cannot send it sorts itself, and the Gather Merge
- * merges it with the rest.  README.md has the reasons.
+ * memory (share/share_streams.c).  What a producer cannot send it sorts itself, and the Gather
+ * Merge merges it with the rest.  README.md has the reasons.
  *
  * Equal rows come in the order of participants, and for each participant as it read them.
  *

@@ -16,7 +16,7 @@
  */
 extern void gs_sort_ranges_share(GsSortState *state);
 
-/* The next row of all ranges of this participant, in the sort's slot, which is empty after the last. */
+/* The next row of this participant's ranges, in the sort's slot, which is empty after the last. */
 extern TupleTableSlot *gs_sort_ranges_next(GsSortState *state);
 
 #endif							/* GPUSORT_SORT_RANGES_H */

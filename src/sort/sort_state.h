@@ -28,7 +28,7 @@ typedef struct GsSortParticipants
 	GsShared   *shared;			/* NULL: there are none */
 	GsShareStreams *streams;		/* of a node; NULL: its participants send each other no rows */
 	GsShareRanges *ranges;		/* of a node with spec.ngrouped; NULL: it returns all rows */
-	bool		reads;			/* a share of the input of a sort by ranges; false: it came too late */
+	bool		reads;			/* a share of the input; false: it came too late for ranges */
 	bool		leader_comes;	/* in the leader: it executes the node whenever its workers do */
 	bool		in_ranges;		/* it returns rows of the range that it has taken */
 	uint64		range_start;	/* the position at which that range starts */

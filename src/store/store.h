@@ -103,7 +103,7 @@ typedef struct GsStore
 								 * first, nrows after the last */
 	int64		mark;			/* a position */
 	bool		partial;		/* a range of the rows, which the caller verifies */
-	GsOrder    *groups;			/* of the columns that ranges do not divide; NULL: not known yet */
+	GsOrder    *groups;			/* of the columns that ranges do not divide; or NULL */
 	int64		window_start;	/* position of window[0] */
 	int			window_rows;	/* 0: the window is empty */
 	const void *window[GS_STORE_WINDOW];

@@ -3,8 +3,8 @@
  * store_merge.c
  *	  Merges runs, of one sort or several.
  *
- * store_space.c writes runs if memory does not hold all rows; run/run_merge.c merges the rows.  In a
- * parallel index build each process writes runs, and then merges a range of all of them, or the
+ * store_space.c writes runs if memory does not hold all rows; run/run_merge.c merges the rows.  In
+ * a parallel index build each process writes runs, and then merges a range of all of them, or the
  * leader merges all.
  *
  * Temporary files belong to the resource owner, which removes them after ERROR and cancel.
