@@ -21,9 +21,9 @@ extern void gs_sort_parallel_expect_leader(GsSortState *state);
 
 /*
  * What the participants of a node's sort share.  The leader creates it in memory of so many bytes,
- * in a segment if there are workers (else NULL), before they start, and again for a rescan; workers attach.  The leader
- * detaches before the memory goes, and keeps how each participant sorted.  The dsa_area is the
- * query's.
+ * in a segment if there are workers (else NULL), before they start, and again for a rescan; workers
+ * attach.  The leader detaches before the memory goes, and keeps how each participant sorted.  The
+ * dsa_area is the query's.
  */
 extern Size gs_sort_parallel_bytes(const GsSortState *state, int nparticipants);
 extern void gs_sort_parallel_create(GsSortState *state, void *memory, int nparticipants,

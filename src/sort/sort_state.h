@@ -32,8 +32,8 @@ typedef struct GsSortParticipants
 	bool		leader_comes;	/* in the leader: it executes the node whenever its workers do */
 	bool		in_ranges;		/* it returns rows of the range that it has taken */
 	uint64		range_start;	/* the position at which that range starts */
-	MinimalTuple group;			/* a copy of the first row of the group that is returned, if there is
-								 * a spec.group_limit; NULL: none is */
+	MinimalTuple group;			/* a copy of the first row of the group that is returned, if
+								 * there is a spec.group_limit; NULL: none is */
 	Size		group_bytes;	/* allocated */
 	int			group_rows;		/* rows of it that were returned or left out */
 	dsa_area   *memory;			/* of the query, for them: it lives as long as its workers and the
