@@ -120,8 +120,8 @@ gs_plan_cost_participants(int nworkers)
 
 /*
  * For each row, a WindowAgg takes 0.35 us more than the planner counts, and a sum of numerics
- * 0.6 us more, where a sequential scan takes 0.1 us (2 cores of a Xeon, 1 M rows, PostgreSQL 18.6,
- * 2026-11-28).
+ * 0.6 us more, where a sequential scan takes 0.1 us (2 cores of an AMD EPYC, 1 M rows,
+ * PostgreSQL 18.6, 2026-11-28).
  */
 #define WINDOW_OPERATORS			40
 #define WINDOW_AGGREGATE_OPERATORS	40

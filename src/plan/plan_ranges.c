@@ -389,7 +389,7 @@ compare_attnos(const void *a, const void *b, void *exprs)
  * A path that returns the columns of a table in the order in which it has them.  The planner begins
  * the input of windows with the columns that they sort by; then a scan of all columns would form
  * each row anew.  The first 3 of each of 300,000 groups of 3 M rows of 167 bytes: 1,670 and
- * 1,470 ms (medians of 4 by turns; 2 cores of a Xeon, PostgreSQL 18.6, 2026-11-28).
+ * 1,470 ms (medians of 4 by turns; 2 cores of an AMD EPYC, PostgreSQL 18.6, 2026-11-28).
  */
 static Path *
 order_as_stored(PlannerInfo *root, RelOptInfo *rel, Path *path)
