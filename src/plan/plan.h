@@ -65,13 +65,13 @@ extern void gs_plan_path_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInf
 
 /*
  * The sort of a path by a GpuSort; or a Gather Merge of the sorts of a partial path, after which
- * the target is computed from the rows.  NULL: it will not be replaced, or is not cheaper than
- * PostgreSQL's.
+ * the target is computed from the rows.  NULL: it will not be replaced, is not cheaper than
+ * PostgreSQL's, or needs disk unless on_disk.
  */
 extern Path *gs_plan_path_sort(PlannerInfo *root, RelOptInfo *rel, Path *input, List *pathkeys,
-							   const GsPlanLimit *bound);
+							   const GsPlanLimit *bound, bool on_disk);
 extern Path *gs_plan_path_merge(PlannerInfo *root, RelOptInfo *rel, Path *partial, List *pathkeys,
-								const GsPlanLimit *bound, const PathTarget *target);
+								const GsPlanLimit *bound, const PathTarget *target, bool on_disk);
 
 /*
  * Estimates the sort of a path, and finds its columns, whose attnos are the positions of path keys.

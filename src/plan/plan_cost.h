@@ -37,11 +37,17 @@ extern double gs_plan_cost_startup(const GsPlanEstimate *estimate, bool on_devic
 extern double gs_plan_cost_shared_input(const GsPlanEstimate *estimate);
 extern double gs_plan_cost_emit(const GsPlanEstimate *estimate, double nrows);
 
+/* The cost of writing the rows to disk and reading them. */
+extern double gs_plan_cost_disk(const GsPlanEstimate *estimate);
+
+/* The cost, for the leader, of merging so many rows that participants without a device send. */
+extern double gs_plan_cost_streams(double nrows);
+
 /*
  * The cost, for one of several participants that sort nrows rows each and return ranges of all, of
- * giving its rows to the others, and of returning as many.
+ * giving its rows to the others, in files or on a device, and of returning as many.
  */
-extern double gs_plan_cost_exchange(const GsPlanEstimate *estimate);
+extern double gs_plan_cost_exchange(const GsPlanEstimate *estimate, bool on_device);
 
 /*
  * What WindowAggs, and the aggregates in them, take for each row in addition to what the planner

@@ -123,20 +123,25 @@ make_sort_at(PlannerInfo *root, RelOptInfo *rel, Path *input, List *pathkeys,
 
 Path *
 gs_plan_path_sort(PlannerInfo *root, RelOptInfo *rel, Path *input, List *pathkeys,
-				  const GsPlanLimit *bound)
+				  const GsPlanLimit *bound, bool on_disk)
 {
 	GsSortColumn *columns;
 	GsKeyTraits traits;
 	GsPlanEstimate estimate;
 	bool		on_device;
+	Cost		cost;
 
 	if (!gs_plan_path_estimate(root, input, pathkeys, bound, &columns, &traits, &estimate))
 		return NULL;
 	on_device = gs_device_is_likely(input->rows) && !traits.leave_ties;
+	cost = gs_plan_cost_startup(&estimate, on_device);
 	if (!on_device && gs_plan_cost_bytes(&estimate) > work_mem * 1024.0)
-		return NULL;
-	return make_sort_at(root, rel, input, pathkeys, bound,
-						gs_plan_cost_startup(&estimate, on_device));
+	{
+		if (!on_disk)
+			return NULL;
+		cost += gs_plan_cost_disk(&estimate);
+	}
+	return make_sort_at(root, rel, input, pathkeys, bound, cost);
 }
 
 /* A Gather Merge of the rows that each participant has sorted. */
@@ -183,14 +188,21 @@ make_shared_merge(PlannerInfo *root, RelOptInfo *rel, Path *input, List *pathkey
 
 Path *
 gs_plan_path_merge(PlannerInfo *root, RelOptInfo *rel, Path *partial, List *pathkeys,
-				   const GsPlanLimit *bound, const PathTarget *target)
+				   const GsPlanLimit *bound, const PathTarget *target, bool on_disk)
 {
 	Path	   *path = make_shared_merge(root, rel, partial, pathkeys, bound, target);
+	Path	   *merge;
 
 	if (path != NULL)
 		return path;
-	path = gs_plan_path_sort(root, rel, partial, pathkeys, bound);
-	return path == NULL ? NULL : make_merge(root, rel, path, pathkeys);
+	path = gs_plan_path_sort(root, rel, partial, pathkeys, bound, on_disk);
+	if (path == NULL)
+		return NULL;
+	merge = make_merge(root, rel, path, pathkeys);
+	if (on_disk)
+		merge->total_cost = Min(merge->total_cost, merge->startup_cost +
+								gs_plan_cost_streams(merge->rows));
+	return merge;
 }
 
 /* Adds a path in the required order, with the final projection of the query. */
@@ -240,7 +252,7 @@ gs_plan_path_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *ordered_r
 		bound = gs_plan_limit_of_clauses(parse->limitOption, parse->limitCount, parse->limitOffset);
 
 	path = cheapest == NULL ? NULL :
-		gs_plan_path_sort(root, ordered_rel, cheapest, root->sort_pathkeys, &bound);
+		gs_plan_path_sort(root, ordered_rel, cheapest, root->sort_pathkeys, &bound, false);
 	if (path != NULL)
 		add_ordered(root, ordered_rel, path, target);
 
@@ -249,7 +261,8 @@ gs_plan_path_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *ordered_r
 		return;
 	bound = gs_plan_limit_in_worker(bound);
 	partial = linitial(input_rel->partial_pathlist);
-	path = gs_plan_path_merge(root, ordered_rel, partial, root->sort_pathkeys, &bound, target);
+	path = gs_plan_path_merge(root, ordered_rel, partial, root->sort_pathkeys, &bound, target,
+							  false);
 	if (path == NULL)
 		return;
 	saved = Min(saved, path->startup_cost - parallel_setup_cost);

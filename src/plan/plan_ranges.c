@@ -436,6 +436,7 @@ make_ranges(const UpperNodes *nodes, Path *partial)
 {
 	GsSortColumn *columns;
 	GsKeyTraits traits;
+	const double nparticipants = gs_plan_cost_participants(partial->parallel_workers);
 	GsPlanEstimate estimate;
 	RangesPath *ranges;
 	CustomPath *path;
@@ -444,7 +445,7 @@ make_ranges(const UpperNodes *nodes, Path *partial)
 	if (list_length(partial->pathtarget->exprs) == 1 ||
 		!gs_plan_path_estimate(nodes->root, partial, nodes->pathkeys, &gs_plan_limit_none, &columns,
 							   &traits, &estimate) ||
-		!has_memory(&estimate, gs_plan_cost_participants(partial->parallel_workers)) ||
+		!has_memory(&estimate, nparticipants) ||
 		!find_positions(columns, nodes->pathkeys, partial->pathtarget))
 		return NULL;
 	ranges = (RangesPath *) newNode(sizeof(RangesPath), T_CustomPath);
@@ -462,7 +463,8 @@ make_ranges(const UpperNodes *nodes, Path *partial)
 	if (!gpusort_force)
 	{
 		path->path.startup_cost += gs_plan_cost_startup(&estimate, false);
-		path->path.total_cost = path->path.startup_cost + gs_plan_cost_exchange(&estimate);
+		path->path.total_cost = path->path.startup_cost +
+			gs_plan_cost_exchange(&estimate, gs_device_is_likely(partial->rows * nparticipants));
 	}
 	path->custom_paths = list_make1(partial);
 	path->custom_private = gs_node_private(columns, list_length(nodes->pathkeys), 0, false);
@@ -669,7 +671,7 @@ gs_plan_ranges_add(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input
 		output_rel->reloptkind != RELOPT_UPPER_REL)
 		return;
 	add_serial(&nodes, gs_plan_path_sort(root, output_rel, input_rel->cheapest_total_path,
-										 nodes.pathkeys, &gs_plan_limit_none));
+										 nodes.pathkeys, &gs_plan_limit_none, true));
 	if (stage == UPPERREL_WINDOW && gpusort_enable_ranges && !output_rel->consider_parallel)
 		output_rel->consider_parallel = input_rel->consider_parallel &&
 			is_safe(root, ((Path *) linitial(output_rel->pathlist))->pathtarget->exprs);
@@ -677,7 +679,7 @@ gs_plan_ranges_add(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input
 		linitial(input_rel->partial_pathlist) : NULL;
 	if (partial != NULL)
 		add_serial(&nodes, gs_plan_path_merge(root, output_rel, partial, nodes.pathkeys,
-											  &gs_plan_limit_none, partial->pathtarget));
+											  &gs_plan_limit_none, partial->pathtarget, true));
 	why_not = partial == NULL ? NULL :
 		!gpusort_enable_ranges ? "gpusort.enable_ranges is off" :
 		!output_rel->consider_parallel ? "a function is not parallel safe" :
