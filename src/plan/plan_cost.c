@@ -106,6 +106,7 @@ gs_plan_cost_emit(const GsPlanEstimate *estimate, double nrows)
  * bytes 1.2 and 1.0 s.  A merge of streams took 0.28 us for a row, where a sequential scan takes
  * 0.1 us (2 cores of an AMD EPYC, work_mem = 4MB, PostgreSQL 18.6, 2026-11-28).
  */
+#define DISK_OPERATORS			20
 #define DISK_OPERATORS_PER_BYTE	0.04
 #define EXCHANGE_SHARE			0.8
 #define EXCHANGE_OPERATORS_PER_BYTE	0.08
@@ -114,7 +115,8 @@ gs_plan_cost_emit(const GsPlanEstimate *estimate, double nrows)
 double
 gs_plan_cost_disk(const GsPlanEstimate *estimate)
 {
-	return estimate->nrows * estimate->width * DISK_OPERATORS_PER_BYTE * cpu_operator_cost;
+	return estimate->nrows * cpu_operator_cost *
+		(DISK_OPERATORS + estimate->width * DISK_OPERATORS_PER_BYTE);
 }
 
 double
