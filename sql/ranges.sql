@@ -9,13 +9,13 @@ SET parallel_tuple_cost = 0;
 SET min_parallel_table_scan_size = 0;
 SET jit = off;
 
--- The Range Keys of a plan.
-CREATE FUNCTION range_keys(query text) RETURNS text LANGUAGE plpgsql AS $$
+-- The values of a property in a plan.
+CREATE FUNCTION in_plan(query text, property text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	plan jsonb;
 BEGIN
 	EXECUTE 'EXPLAIN (COSTS OFF, FORMAT JSON) ' || query INTO plan;
-	RETURN (SELECT string_agg(keys::text, ' ') FROM jsonb_path_query(plan, 'strict $.**."Range Key"') keys);
+	RETURN (SELECT string_agg(element::text, ' ') FROM jsonb_path_query(plan, format('strict $.**.%I', property)::jsonpath) element);
 END $$;
 
 -- What a query returns by ranges and by PostgreSQL, and its Range Keys.
@@ -25,7 +25,7 @@ DECLARE
 	got text;
 	want text;
 BEGIN
-	keys := range_keys(query);
+	keys := in_plan(query, 'Range Key');
 	EXECUTE rows INTO got;
 	PERFORM set_config('gpusort.enabled', 'off', true), set_config('max_parallel_workers_per_gather', '0', true);
 	EXECUTE rows INTO want;
@@ -52,13 +52,6 @@ SELECT * FROM by_ranges('SELECT id, lag(name) OVER (PARTITION BY weight ORDER BY
 SELECT * FROM by_ranges('SELECT * FROM (SELECT id, shop, row_number() OVER (PARTITION BY shop ORDER BY amount, id) AS n FROM sales) s WHERE n < 4');
 
 -- Only the first rows of each group are returned by the sort, if nothing else needs the others.
-CREATE FUNCTION group_limit(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	plan jsonb;
-BEGIN
-	EXECUTE 'EXPLAIN (COSTS OFF, FORMAT JSON) ' || query INTO plan;
-	RETURN (SELECT string_agg(rows::text, ' ') FROM jsonb_path_query(plan, 'strict $.**."Rows per Range Key"') rows);
-END $$;
 CREATE TABLE first_sales (query text);
 INSERT INTO first_sales VALUES
 	('SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY shop ORDER BY amount DESC, id) AS n FROM sales) s WHERE n <= 3'),
@@ -71,7 +64,7 @@ INSERT INTO first_sales VALUES
 	('SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY shop ORDER BY amount, id) AS n FROM sales) s WHERE n <= 49'),
 	('SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY shop ORDER BY amount, id) AS n FROM sales) s WHERE n <= 0'),
 	('SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY shop ORDER BY amount, id) AS n FROM sales) s WHERE n >= 3');
-SELECT r.*, group_limit(query) FROM first_sales, by_ranges(query) r;
+SELECT r.*, in_plan(query, 'Rows per Range Key') AS group_limit FROM first_sales, by_ranges(query) r;
 DROP TABLE first_sales;
 
 -- Groups: aggregates of sorted or distinct values, and those that PostgreSQL cannot combine.
@@ -134,5 +127,5 @@ SELECT sum(n) FROM (VALUES (1), (2)) v (i), LATERAL (SELECT count(*) AS n FROM (
 SELECT sum(n) FROM (VALUES (1), (2), (1)) v (i), LATERAL (SELECT count(*) AS n FROM (SELECT amount, row_number() OVER (PARTITION BY shop ORDER BY amount, id) AS r FROM sales) s WHERE r <= 3 AND amount % 2 < i) c;
 
 DROP TABLE sales, one_shop, no_sales;
-DROP FUNCTION range_keys, by_ranges, group_limit, restricted;
+DROP FUNCTION in_plan, by_ranges, restricted;
 DROP AGGREGATE total(int), safe_total(int);

@@ -63,18 +63,6 @@ $node->safe_psql('postgres', q{
 	ALTER TABLE none SET (parallel_workers = 3);
 	ANALYZE;
 
-	-- Fails in workers, or in the leader; the others wait for that, so that there are rows for all.
-	CREATE FUNCTION fail_in(id int, worker boolean) RETURNS int VOLATILE PARALLEL SAFE LANGUAGE plpgsql COST 1 AS $$
-	BEGIN
-		IF id % 500 = 0 THEN
-			IF worker = EXISTS (SELECT FROM pg_stat_activity WHERE pid = pg_backend_pid() AND leader_pid IS NOT NULL) THEN
-				RAISE EXCEPTION 'row % fails', id;
-			END IF;
-			PERFORM pg_sleep(100);
-		END IF;
-		RETURN id;
-	END $$;
-
 	-- Fails at one row, wherever that is read.
 	CREATE FUNCTION fail_at(id int, at int) RETURNS int VOLATILE PARALLEL SAFE LANGUAGE plpgsql COST 1 AS $$
 	BEGIN
@@ -94,6 +82,7 @@ $node->safe_psql('postgres', q{
 	END $$;
 });
 create_linger($node);
+create_fail_in($node, 500);
 create_interrupt($node);
 ok(wait_for_service($node, 'running'), 'gpusortd runs');
 

@@ -40,20 +40,9 @@ $node->safe_psql('postgres', q{
 	CREATE TABLE rows AS SELECT g AS id, g * 7919 % 1000 AS k, hashint4(g) AS v, md5(g::text) AS word FROM generate_series(1, 60000) g;
 	ALTER TABLE rows SET (parallel_workers = 3);
 	ANALYZE rows;
-
-	-- Fails in workers, or in the leader; the others wait for that, so that there are rows for all.
-	CREATE FUNCTION fail_in(id int, worker boolean) RETURNS int VOLATILE PARALLEL SAFE LANGUAGE plpgsql COST 1 AS $$
-	BEGIN
-		IF id % 499 = 0 THEN
-			IF worker = EXISTS (SELECT FROM pg_stat_activity WHERE pid = pg_backend_pid() AND leader_pid IS NOT NULL) THEN
-				RAISE EXCEPTION 'row % fails', id;
-			END IF;
-			PERFORM pg_sleep(100);
-		END IF;
-		RETURN id;
-	END $$;
 });
 create_linger($node);
+create_fail_in($node, 499);
 create_interrupt($node);
 ok(wait_for_service($node, 'running'), 'gpusortd runs');
 

@@ -130,8 +130,9 @@ gs_node_divide(List *custom_private, int ngrouped, int group_limit)
 	lfirst_int(list_nth_cell(flags, FLAG_GROUP_LIMIT)) = group_limit;
 }
 
-int
-gs_node_grouped_columns(const CustomScan *scan)
+/* By how many of its columns the participants divide the rows; 0: they do not. */
+static int
+grouped_columns(const CustomScan *scan)
 {
 	return list_nth_int(list_nth(scan->custom_private, PRIVATE_FLAGS), FLAG_GROUPED);
 }
@@ -506,7 +507,7 @@ sort_create_state(CustomScan *scan)
 	/* before a worker reads anything else that the leader has written */
 	gs_shared_check_build(strVal(list_nth(scan->custom_private, PRIVATE_BUILD)));
 	NodeSetTag(node, T_CustomScanState);
-	node->css.methods = gs_node_grouped_columns(scan) > 0 ? &sort_exec_methods_ranges :
+	node->css.methods = grouped_columns(scan) > 0 ? &sort_exec_methods_ranges :
 		gpusort_verify ? &sort_exec_methods_verified : &sort_exec_methods;
 	return (Node *) node;
 }

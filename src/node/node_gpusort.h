@@ -53,9 +53,6 @@ extern int	gs_node_presorted_columns(const CustomScan *scan);
  */
 extern void gs_node_divide(List *custom_private, int ngrouped, int group_limit);
 
-/* By how many of them its participants divide the rows; 0: they do not. */
-extern int	gs_node_grouped_columns(const CustomScan *scan);
-
 /* Has the participants of a parallel plan share the node's sort. */
 extern void gs_sort_node_share(CustomScan *scan);
 

@@ -664,10 +664,13 @@ gs_plan_ranges_add(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input
 		.root = root,.rel = output_rel,.input_rel = input_rel,
 		.pathkeys = input_pathkeys(root, stage),.skew = 1
 	};
+	const GsReplaceSettings settings = gs_replace_settings();
 	const char *why_not;
 	Path	   *partial;
 
-	if (nodes.pathkeys == NIL || !enable_sort || root->parse->hasTargetSRFs ||
+	/* most queries are small, and should not pay for what they cannot use */
+	if (nodes.pathkeys == NIL ||
+		gs_plan_replace_is_small(&settings, input_rel->cheapest_total_path->rows) || !enable_sort || root->parse->hasTargetSRFs ||
 		output_rel->reloptkind != RELOPT_UPPER_REL)
 		return;
 	add_serial(&nodes, gs_plan_path_sort(root, output_rel, input_rel->cheapest_total_path,

@@ -13,7 +13,7 @@ our @EXPORT = qw(
   gpusort_node service_node plan_of contexts_of memory_kb session ask ask_error count_rest
   poll becomes is_back count_in_log service_status wait_for_service service_processes
   supervisors title_of stop_process restart_service is_idle wait_for_sessions postmaster_of wait_for_end
-  create_linger create_interrupt interrupt_delayed create_compared create_watched
+  create_linger create_fail_in create_interrupt interrupt_delayed create_compared create_watched
   has_icu has_extension create_index_input @index_columns
 );
 
@@ -288,6 +288,27 @@ sub title_of
 
 	open(my $file, '<', "/proc/$pid/cmdline") or return '';
 	return join(' ', split(/\0/, <$file> // ''));
+}
+
+# fail_in(id, worker) returns id, and fails in a worker, or in the leader, at one row of so many; the other processes
+# wait there, so that there are rows for all.
+sub create_fail_in
+{
+	my ($node, $every) = @_;
+
+	$node->safe_psql('postgres', qq{
+		CREATE FUNCTION fail_in(id int, worker boolean) RETURNS int VOLATILE PARALLEL SAFE LANGUAGE plpgsql COST 1 AS \$\$
+		BEGIN
+			IF id % $every = 0 THEN
+				IF worker = EXISTS (SELECT FROM pg_stat_activity WHERE pid = pg_backend_pid() AND leader_pid IS NOT NULL) THEN
+					RAISE EXCEPTION 'row % fails', id;
+				END IF;
+				PERFORM pg_sleep(100);
+			END IF;
+			RETURN id;
+		END \$\$;
+	});
+	return;
 }
 
 # A function that waits at a given row, in a worker or the leader, until it is interrupted.

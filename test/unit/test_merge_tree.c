@@ -286,7 +286,8 @@ check_compared(Dice *dice, ComparedRow *rows, size_t nrows, const GsRowCompare *
 		CHECK_MSG(compare == &by_dice || before == NULL || belongs_after(row, before),
 				  "row %zu of %zu, %u runs, is in the wrong order", n, nrows, nruns);
 		before = row;
-		gs_merge_tree_replace(&merge, at[winner] < ends[winner] ? (const uint64_t *) &rows[at[winner]++] : NULL);
+		gs_merge_tree_replace(&merge, at[winner] < ends[winner] ?
+							  (const uint64_t *) &rows[at[winner]++] : NULL);
 	}
 	CHECK_MSG(n == nrows, "%zu of %zu rows came out", n, nrows);
 	free(ends);
