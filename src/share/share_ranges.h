@@ -36,10 +36,10 @@ extern GsRunPlace gs_share_ranges_files(GsShareRanges *ranges, int participant);
 extern bool gs_share_ranges_begin(GsShareRanges *ranges);
 
 /*
- * Has sorted, and has so many rows, in the job of a device or not; waits for the others that read
- * the input.
+ * Has sorted, and has so many rows: in the job of a device; in runs, as memory was full; or in
+ * memory.  Waits for the others that read the input.
  */
-extern void gs_share_ranges_sorted(GsShareRanges *ranges, uint64 nrows, bool in_job);
+extern void gs_share_ranges_sorted(GsShareRanges *ranges, uint64 nrows, bool in_job, bool in_runs);
 
 /* Has one participant read all of the input?  Once they have sorted.  Then it returns all rows. */
 extern bool gs_share_ranges_alone(const GsShareRanges *ranges);
