@@ -26,6 +26,7 @@
 #include "pg_compat.h"
 #include "node/node_gpusort.h"
 #include "plan/plan.h"
+#include "plan/plan_aggregates.h"
 #include "plan/plan_ranges.h"
 #include "store/store_device_choice.h"
 
@@ -644,16 +645,18 @@ gs_plan_ranges_add(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input
 		.pathkeys = input_pathkeys(root, stage),.skew = 1
 	};
 	const GsReplaceSettings settings = gs_replace_settings();
+	Path	   *input = input_rel->cheapest_total_path;
 	const char *why_not;
 	Path	   *partial;
 
 	/* most queries are small, and should not pay for what they cannot use */
-	if (nodes.pathkeys == NIL ||
-		gs_plan_replace_is_small(&settings, input_rel->cheapest_total_path->rows) || !enable_sort || root->parse->hasTargetSRFs ||
-		output_rel->reloptkind != RELOPT_UPPER_REL)
+	if (nodes.pathkeys == NIL || gs_plan_replace_is_small(&settings, input->rows) ||
+		!enable_sort || root->parse->hasTargetSRFs || output_rel->reloptkind != RELOPT_UPPER_REL)
 		return;
-	add_serial(&nodes, gs_plan_path_sort(root, output_rel, input_rel->cheapest_total_path,
-										 nodes.pathkeys, &gs_plan_limit_none, true));
+	if (stage == UPPERREL_GROUP_AGG)
+		nodes.pathkeys = gs_plan_aggregates_pathkeys(root, input);
+	add_serial(&nodes, gs_plan_path_sort(root, output_rel, input, nodes.pathkeys,
+										 &gs_plan_limit_none, true));
 	if (stage == UPPERREL_WINDOW && gpusort_enable_ranges && !output_rel->consider_parallel)
 		output_rel->consider_parallel = input_rel->consider_parallel &&
 			is_safe(root, ((Path *) linitial(output_rel->pathlist))->pathtarget->exprs);
