@@ -75,6 +75,25 @@ SELECT * FROM by_ranges('SELECT shop, kind, string_agg(name, '','' ORDER BY id) 
 SELECT * FROM by_ranges('SELECT shop, kind, count(DISTINCT id) FROM sales GROUP BY ROLLUP (shop, kind)');
 SELECT * FROM by_ranges('SELECT count(DISTINCT amount) FROM sales');
 
+-- The rows of groups arrive in the order in which an aggregate sorts them, if that is worth it.
+CREATE TABLE sorting (query text);
+INSERT INTO sorting VALUES
+	('SELECT shop, percentile_cont(0.5) WITHIN GROUP (ORDER BY amount) FROM sales GROUP BY shop'),
+	('SELECT shop, max(id), percentile_cont(ARRAY[0.25, 0.75]) WITHIN GROUP (ORDER BY kind DESC) FILTER (WHERE id > 9) FROM sales GROUP BY shop'),
+	('SELECT kind, percentile_cont(0.5) WITHIN GROUP (ORDER BY weight), percentile_disc(0.6) WITHIN GROUP (ORDER BY name) FROM sales GROUP BY kind'),
+	('SELECT shop, kind, percentile_disc(0.5) WITHIN GROUP (ORDER BY name), mode() WITHIN GROUP (ORDER BY weight) FROM sales GROUP BY shop, kind'),
+	('SELECT kind, array_agg(id ORDER BY amount DESC NULLS LAST, id) FROM sales GROUP BY kind'),
+	('SELECT kind, count(DISTINCT name), string_agg(DISTINCT name, '','' ORDER BY name) FROM sales GROUP BY kind'),
+	('SELECT shop, percentile_cont(0.5) WITHIN GROUP (ORDER BY amount) FROM no_sales GROUP BY shop'),
+	-- it is not: what is sorted is compared fast, is no column, or is a group column; another row is sorted, too
+	('SELECT shop, mode() WITHIN GROUP (ORDER BY kind) FROM sales GROUP BY shop'),
+	('SELECT kind, percentile_cont(0.5) WITHIN GROUP (ORDER BY rate) FROM sales GROUP BY kind'),
+	('SELECT shop, percentile_cont(0.5) WITHIN GROUP (ORDER BY amount % 7) FROM sales GROUP BY shop'),
+	('SELECT shop, percentile_cont(0.5) WITHIN GROUP (ORDER BY shop) FROM sales GROUP BY shop'),
+	('SELECT shop, rank(500) WITHIN GROUP (ORDER BY amount) FROM sales GROUP BY shop');
+SELECT r.*, in_plan(query, 'Sort Key') AS sort_key FROM sorting, by_ranges(query) r;
+DROP TABLE sorting;
+
 -- DISTINCT ON; and in subqueries, below other nodes.
 SELECT * FROM by_ranges('SELECT DISTINCT ON (shop) * FROM sales ORDER BY shop, amount DESC, id');
 SELECT * FROM by_ranges('SELECT DISTINCT ON (weight, kind) id FROM sales ORDER BY weight DESC NULLS FIRST, kind, id');

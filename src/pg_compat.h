@@ -178,6 +178,20 @@ extern void gs_path_change_disabled(struct Path *path, const struct Path *before
 #define gs_run_condition(path)	((path)->winclause->runCondition)
 #endif
 
+/* How many of the query's group_pathkeys are those of GROUP BY: from 16 on, others can follow. */
+#if PG_VERSION_NUM >= 160000
+#define gs_count_group_pathkeys(root)	((root)->num_groupby_pathkeys)
+#else
+#define gs_count_group_pathkeys(root)	list_length((root)->group_pathkeys)
+#endif
+
+/* One of the equal calls of an aggregate that an AggInfo stands for. */
+#if PG_VERSION_NUM >= 160000
+#define gs_aggregate(info)		linitial_node(Aggref, (info)->aggrefs)
+#else
+#define gs_aggregate(info)		((info)->representative_aggref)
+#endif
+
 /* The hook that the planner calls for each table of a query. */
 #if PG_VERSION_NUM >= 190000
 #define gs_table_hook			build_simple_rel_hook

@@ -126,6 +126,90 @@ foreach my $engine ('cpu', 'cuda')
 	}
 }
 
+# Between both phases each participant writes its rows to files, or what is left of them, and waits for the others.  One
+# that is stopped keeps them there: it waits for another one, which holds at a row, and does not notice that it is done.
+$node->safe_psql('postgres', q{
+	CREATE FUNCTION hold(id int) RETURNS int VOLATILE PARALLEL SAFE LANGUAGE plpgsql COST 1 AS $$
+	BEGIN
+		WHILE id = 30000 AND (pg_stat_file('released', true)).size IS NULL LOOP
+			PERFORM pg_sleep(0.01);
+		END LOOP;
+		RETURN id;
+	END $$;
+	CREATE FUNCTION cancel_others(session int, stopped int) RETURNS numeric LANGUAGE plpgsql AS $$
+	DECLARE
+		start timestamptz := clock_timestamp();
+	BEGIN
+		PERFORM pg_cancel_backend(session);
+		LOOP
+			PERFORM pg_stat_clear_snapshot();
+			EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity
+				WHERE session IN (pid, leader_pid) AND pid <> stopped AND wait_event_type = 'Extension');
+			IF clock_timestamp() > start + interval '1 minute' THEN
+				RAISE 'an interrupt has no effect';
+			END IF;
+			PERFORM pg_sleep(0.0005);
+		END LOOP;
+		RETURN round(extract(epoch FROM clock_timestamp() - start) * 1000, 1);
+	END $$;
+});
+
+# Calls a function while a session and its workers are in that phase, with the process that is stopped and another worker.
+sub while_shared
+{
+	my ($psql, $pid, $nsorters, $call) = @_;
+	my $released = $node->data_dir . '/released';
+	my $waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Extension' AND $pid IN (pid, leader_pid) ORDER BY pid = $pid";
+	my @waiting;
+	my $wait_for = sub {
+		my ($count) = @_;
+
+		poll(sub { @waiting = split /\n/, $node->safe_psql('postgres', $waiting); @waiting == $count });
+	};
+
+	$psql->query_until(qr/started/, "\\echo started\n" . ranked('hold(id)', 'id') . ";\n");
+	ok($wait_for->($nsorters - 1), 'all but one wait until it has sorted, too');
+	my $stopped = $waiting[0];
+	kill 'STOP', $stopped;
+	append_to_file($released, 'x');
+	my $is_shared = $wait_for->($nsorters);
+	$call->($stopped, (grep { $_ != $stopped } @waiting)[0]);
+	kill 'CONT', $stopped;
+	unlink $released;
+	ok($is_shared, 'all but one have shared their rows');
+	return;
+}
+
+foreach my $work_mem ('64kB', '64MB')
+{
+	foreach my $leader ('on', 'off')
+	{
+		my $title = "work_mem $work_mem, leader $leader, share";
+		my ($psql, $pid) = session($node, "SET gpusort.engine = cpu; SET work_mem = '$work_mem'; SET parallel_leader_participation = $leader");
+		my $nsorters = $leader eq 'on' ? 4 : 3;
+		my $terminated = qr/ERROR:  (terminating background worker "parallel worker" due to administrator command|lost connection to parallel worker)/;
+		my $ms;
+
+		while_shared($psql, $pid, $nsorters, sub { $node->safe_psql('postgres', "SELECT pg_terminate_backend($_[1])") });
+		like(ask_error($psql, 'SELECT 1'), $terminated, "$title: a worker that has shared its rows is terminated");
+		while_shared($psql, $pid, $nsorters, sub { $node->safe_psql('postgres', "SELECT pg_terminate_backend($_[0])") });
+		like(ask_error($psql, 'SELECT 1'), $terminated, "$title: one that has not");
+
+		# a busy machine may be too slow
+		foreach (1 .. 5)
+		{
+			while_shared($psql, $pid, $nsorters, sub { $ms = ask($control, "SELECT cancel_others($pid, $_[0])") });
+			like(ask_error($psql, 'SELECT 1'), qr/ERROR:  canceling statement due to user request/, "$title: canceled");
+			last if $ms < 100;
+		}
+		cmp_ok($ms, '<', 100, "$title: canceled within 100 ms");
+		is(ask($psql, $query), $right, "$title: right again");
+		is(contexts_of($psql), '0', 'nothing is left in the leader');
+		ok($node->poll_query_until('postgres', $files, '0'), 'no file is left');
+		$psql->quit;
+	}
+}
+
 # Each participant sees other values of a column with few, and one sees no rows.
 my $icu = $node->safe_psql('postgres', "SELECT count(*) FROM pg_collation WHERE collname = 'en-x-icu'") ? 'en-x-icu' : 'C';
 

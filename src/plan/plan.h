@@ -74,8 +74,9 @@ extern Path *gs_plan_path_merge(PlannerInfo *root, RelOptInfo *rel, Path *partia
 								const GsPlanLimit *bound, const PathTarget *target, bool on_disk);
 
 /*
- * Estimates the sort of a path, and finds its columns, whose attnos are the positions of path keys.
- * False: it will not be replaced, or is not much faster than PostgreSQL's.
+ * Estimates the sort of a path, and finds its columns, whose attnos are positions in the target of
+ * the path; 0: an expression that is not in it.  False: it will not be replaced, or is not much
+ * faster than PostgreSQL's.
  */
 extern bool gs_plan_path_estimate(PlannerInfo *root, Path *input, List *pathkeys,
 								  const GsPlanLimit *bound, GsSortColumn **columns,

@@ -35,22 +35,35 @@
 #include "optimizer/planner.h"
 #include "utils/lsyscache.h"
 
-/* The expression that a Sort of this target would sort by, as the planner finds it. */
+/*
+ * The expression that a Sort of this target would sort by, as the planner finds it, and its
+ * position in the target, from 1; 0: it is not in the target, but computed before the sort.
+ */
 static EquivalenceMember *
-find_member(PlannerInfo *root, EquivalenceClass *class, const PathTarget *target)
+find_member(PlannerInfo *root, EquivalenceClass *class, const PathTarget *target,
+			AttrNumber *position)
 {
 	ListCell   *lc;
 
-	if (class->ec_has_volatile)
-		return linitial(class->ec_members);
 	foreach(lc, target->exprs)
 	{
-		EquivalenceMember *member = find_ec_member_matching_expr(class, lfirst(lc), NULL);
+		const int	i = foreach_current_index(lc);
+		EquivalenceMember *member = NULL;
 
+		if (!class->ec_has_volatile)
+			member = find_ec_member_matching_expr(class, lfirst(lc), NULL);
+		else if (class->ec_sortref != 0 &&
+				 get_pathtarget_sortgroupref(target, i) == class->ec_sortref)
+			member = linitial(class->ec_members);
 		if (member != NULL)
+		{
+			*position = i + 1;
 			return member;
+		}
 	}
-	return find_computable_ec_member(root, class, target->exprs, NULL, false);
+	*position = 0;
+	return class->ec_has_volatile ? linitial(class->ec_members) :
+		find_computable_ec_member(root, class, target->exprs, NULL, false);
 }
 
 /* The columns of an order; NULL if they cannot be determined. */
@@ -64,11 +77,10 @@ sort_columns(PlannerInfo *root, List *pathkeys, const PathTarget *target)
 	{
 		PathKey    *pathkey = lfirst_node(PathKey, lc);
 		GsSortColumn *column = &columns[foreach_current_index(lc)];
-		EquivalenceMember *member = find_member(root, pathkey->pk_eclass, target);
+		EquivalenceMember *member = find_member(root, pathkey->pk_eclass, target, &column->attno);
 
 		if (member == NULL)
 			return NULL;
-		column->attno = foreach_current_index(lc) + 1;
 		column->type = exprType((Node *) member->em_expr);
 		column->sort_operator = gs_pathkey_operator(pathkey, member->em_datatype);
 		column->collation = pathkey->pk_eclass->ec_collation;

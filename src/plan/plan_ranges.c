@@ -26,6 +26,7 @@
 #include "pg_compat.h"
 #include "node/node_gpusort.h"
 #include "plan/plan.h"
+#include "plan/plan_aggregates.h"
 #include "plan/plan_ranges.h"
 #include "store/store_device_choice.h"
 
@@ -66,6 +67,7 @@ typedef struct UpperNodes
 typedef struct RangesPath
 {
 	CustomPath	custom;
+	const GsSortColumn *columns;
 	Cost		saved;			/* by the participants, of what the planner does not count */
 } RangesPath;
 
@@ -343,37 +345,14 @@ copy_above(UpperNodes *nodes, Path *input)
 
 /* ------------------------------------------------------------------- ranges */
 
-/* The position of the expression of a pathkey in a target, from 1; 0: there is none. */
-static int
-find_position(const PathKey *pathkey, const PathTarget *target)
-{
-	EquivalenceClass *class = pathkey->pk_eclass;
-	ListCell   *lc;
-
-	foreach(lc, target->exprs)
-	{
-		const int	i = foreach_current_index(lc);
-
-		if (class->ec_has_volatile ? get_pathtarget_sortgroupref(target, i) == class->ec_sortref &&
-			class->ec_sortref != 0 :
-			find_ec_member_matching_expr(class, lfirst(lc), NULL) != NULL)
-			return i + 1;
-	}
-	return 0;
-}
-
+/* Are all columns in the target? */
 static bool
-find_positions(GsSortColumn *columns, List *pathkeys, const PathTarget *target)
+are_in_target(const GsSortColumn *columns, int ncolumns)
 {
-	ListCell   *lc;
-
-	foreach(lc, pathkeys)
+	for (int i = 0; i < ncolumns; i++)
 	{
-		const int	position = find_position(lfirst_node(PathKey, lc), target);
-
-		if (position == 0)
+		if (columns[i].attno == 0)
 			return false;
-		columns[foreach_current_index(lc)].attno = position;
 	}
 	return true;
 }
@@ -446,7 +425,7 @@ make_ranges(const UpperNodes *nodes, Path *partial)
 		!gs_plan_path_estimate(nodes->root, partial, nodes->pathkeys, &gs_plan_limit_none, &columns,
 							   &traits, &estimate) ||
 		!has_memory(&estimate, nparticipants) ||
-		!find_positions(columns, nodes->pathkeys, partial->pathtarget))
+		!are_in_target(columns, list_length(nodes->pathkeys)))
 		return NULL;
 	ranges = (RangesPath *) newNode(sizeof(RangesPath), T_CustomPath);
 	path = &ranges->custom;
@@ -466,6 +445,7 @@ make_ranges(const UpperNodes *nodes, Path *partial)
 		path->path.total_cost = path->path.startup_cost +
 			gs_plan_cost_exchange(&estimate, gs_device_is_likely(partial->rows * nparticipants));
 	}
+	ranges->columns = columns;
 	path->custom_paths = list_make1(partial);
 	path->custom_private = gs_node_private(columns, list_length(nodes->pathkeys), 0, false);
 	path->methods = &gs_ranges_path_methods;
@@ -477,7 +457,7 @@ make_ranges(const UpperNodes *nodes, Path *partial)
  * largest one: as if all were as large, or as the statistics of the most common values have it.
  */
 static double
-estimate_groups(const UpperNodes *nodes, const PathTarget *target, double nrows, double *part)
+estimate_groups(const UpperNodes *nodes, const RangesPath *ranges, double nrows, double *part)
 {
 	double		largest = 1;
 	double		ngroups;
@@ -485,8 +465,8 @@ estimate_groups(const UpperNodes *nodes, const PathTarget *target, double nrows,
 
 	for (int i = 0; i < nodes->ngrouped; i++)
 	{
-		const int	position = find_position(list_nth(nodes->pathkeys, i), target);
-		Node	   *expr = list_nth(target->exprs, position - 1);
+		Node	   *expr = list_nth(ranges->custom.path.pathtarget->exprs,
+									ranges->columns[i].attno - 1);
 		Selectivity most_common;
 		Selectivity bucket;
 
@@ -606,7 +586,7 @@ add_ranges(UpperNodes *nodes, Path *partial)
 		return "there are no columns by which all window functions or groups divide the rows";
 	if (!path->parallel_safe || !nodes->safe)
 		return "an expression is not parallel safe";
-	ngroups = estimate_groups(nodes, partial->pathtarget, nrows, &largest);
+	ngroups = estimate_groups(nodes, ranges, nrows, &largest);
 	nodes->skew = Max(1, nparticipants * largest);
 	sort->total_cost += (sort->total_cost - sort->startup_cost) * (nodes->skew - 1);
 	path = copy_above(nodes, sort);
@@ -665,16 +645,18 @@ gs_plan_ranges_add(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input
 		.pathkeys = input_pathkeys(root, stage),.skew = 1
 	};
 	const GsReplaceSettings settings = gs_replace_settings();
+	Path	   *input = input_rel->cheapest_total_path;
 	const char *why_not;
 	Path	   *partial;
 
 	/* most queries are small, and should not pay for what they cannot use */
-	if (nodes.pathkeys == NIL ||
-		gs_plan_replace_is_small(&settings, input_rel->cheapest_total_path->rows) || !enable_sort || root->parse->hasTargetSRFs ||
-		output_rel->reloptkind != RELOPT_UPPER_REL)
+	if (nodes.pathkeys == NIL || gs_plan_replace_is_small(&settings, input->rows) ||
+		!enable_sort || root->parse->hasTargetSRFs || output_rel->reloptkind != RELOPT_UPPER_REL)
 		return;
-	add_serial(&nodes, gs_plan_path_sort(root, output_rel, input_rel->cheapest_total_path,
-										 nodes.pathkeys, &gs_plan_limit_none, true));
+	if (stage == UPPERREL_GROUP_AGG)
+		nodes.pathkeys = gs_plan_aggregates_pathkeys(root, input);
+	add_serial(&nodes, gs_plan_path_sort(root, output_rel, input, nodes.pathkeys,
+										 &gs_plan_limit_none, true));
 	if (stage == UPPERREL_WINDOW && gpusort_enable_ranges && !output_rel->consider_parallel)
 		output_rel->consider_parallel = input_rel->consider_parallel &&
 			is_safe(root, ((Path *) linitial(output_rel->pathlist))->pathtarget->exprs);
