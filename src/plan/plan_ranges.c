@@ -52,7 +52,6 @@ typedef struct UpperNodes
 	RelOptInfo *rel;
 	const RelOptInfo *input_rel;
 	List	   *pathkeys;		/* of their input */
-	Path	   *input;
 	int			ngrouped;		/* leading pathkeys by which all of them group rows */
 	int			nwindows;		/* how many are WindowAggs */
 	bool		safe;			/* what they compute, besides the target, is parallel safe */
@@ -201,7 +200,126 @@ group_limit(const UpperNodes *nodes, const WindowAggPath *path)
 
 /* -------------------------------------------------------------------- copies */
 
-static Path *copy_nodes(UpperNodes *nodes, const Path *path);
+/* How many bytes a path has, and where its input is; no bytes: it is none of those that are copied. */
+typedef struct PathShape
+{
+	Size		nbytes;
+	Size		input;
+} PathShape;
+
+#define SHAPE_OF(type)	((PathShape) {sizeof(type), offsetof(type, subpath)})
+
+static PathShape
+shape_of(const Path *path)
+{
+	switch (nodeTag(path))
+	{
+		case T_SortPath:
+		case T_IncrementalSortPath: /* begins with a SortPath, and is not copied as it is */
+			return SHAPE_OF(SortPath);
+		case T_WindowAggPath:
+			return SHAPE_OF(WindowAggPath);
+		case T_AggPath:
+			return SHAPE_OF(AggPath);
+		case T_GroupPath:
+			return SHAPE_OF(GroupPath);
+		case GS_T_UNIQUE_PATH:
+			return SHAPE_OF(GsUniquePath);
+		case T_ProjectionPath:
+			return SHAPE_OF(ProjectionPath);
+		default:
+			return (PathShape) {0};
+	}
+}
+
+/* The input of a path; NULL: it is none of those that are copied. */
+static const Path *
+input_of(const Path *path)
+{
+	const PathShape shape = shape_of(path);
+
+	return shape.nbytes == 0 ? NULL : *(Path *const *) ((const char *) path + shape.input);
+}
+
+static bool
+is_sort(const Path *path)
+{
+	return IsA(path, SortPath) || IsA(path, IncrementalSortPath);
+}
+
+/* Is it the input of all nodes, which one process or several have sorted, or which was in order? */
+static bool
+is_sorted_input(const UpperNodes *nodes, const Path *path)
+{
+	if (path->parent != nodes->input_rel && IsA(path, GatherMergePath))
+		path = ((const GatherMergePath *) path)->subpath;
+	if (path->parent != nodes->input_rel && is_sort(path))
+		path = input_of(path);
+	return path->parent == nodes->input_rel;
+}
+
+/* Notes by what a node groups rows, and the like.  False: it cannot be copied. */
+static bool
+note_node(UpperNodes *nodes, const Path *path)
+{
+	switch (nodeTag(path))
+	{
+		case T_WindowAggPath:
+			nodes->nwindows++;
+			nodes->safe &= is_window_safe(nodes->root, (const WindowAggPath *) path);
+			/* the planner counts all rows */
+			if (gs_run_condition((const WindowAggPath *) path) != NIL)
+				nodes->kept = DEFAULT_INEQ_SEL;
+			nodes->limit = group_limit(nodes, (const WindowAggPath *) path);
+			group_by(nodes, ((const WindowAggPath *) path)->winclause->partitionClause);
+			return true;
+		case T_AggPath:
+			group_by(nodes, ((const AggPath *) path)->groupClause);
+			return ((const AggPath *) path)->aggstrategy == AGG_SORTED &&
+				((const AggPath *) path)->aggsplit == AGGSPLIT_SIMPLE;
+		case T_GroupPath:
+			group_by(nodes, ((const GroupPath *) path)->groupClause);
+			return true;
+		case GS_T_UNIQUE_PATH:
+			nodes->ngrouped = Min(nodes->ngrouped, ((const GsUniquePath *) path)->numkeys);
+			return true;
+		default:
+			return input_of(path) != NULL;
+	}
+}
+
+/* Notes what the nodes of a path do, down to their input.  False: they cannot be copied. */
+static bool
+note_nodes(UpperNodes *nodes, const Path *path)
+{
+	nodes->ngrouped = list_length(nodes->pathkeys);
+	nodes->nwindows = 0;
+	nodes->kept = 1;
+	nodes->safe = true;
+	nodes->limit = 0;
+	while (!is_sorted_input(nodes, path))
+	{
+		/* others are such as groups that are aggregated in part */
+		if (path->parent != nodes->rel || !note_node(nodes, path))
+			return false;
+		path = input_of(path);
+	}
+	return pathkeys_contained_in(path->pathkeys, nodes->pathkeys);
+}
+
+/* The first path of the relation that can be copied, of which it notes what it does, or NULL. */
+static const Path *
+find_nodes(UpperNodes *nodes)
+{
+	ListCell   *lc;
+
+	foreach(lc, nodes->rel->pathlist)
+	{
+		if (note_nodes(nodes, lfirst(lc)))
+			return lfirst(lc);
+	}
+	return NULL;
+}
 
 /*
  * Completes the copy of a path, whose input was `from` and is `to`: it does for each row what it
@@ -224,123 +342,26 @@ place_above(const UpperNodes *nodes, Path *copy, const Path *from, Path *to)
 	return copy;
 }
 
-/*
- * Copies a path of so many bytes, whose subpath is at an offset, if that can be copied, too; else
- * NULL.
- */
+/* Copies a path that find_nodes() has found above another input. */
 static Path *
-copy_node(UpperNodes *nodes, const Path *path, Size nbytes, Size subpath)
+copy_above(const UpperNodes *nodes, const Path *path, Path *input)
 {
-	const Path *from = *(Path *const *) ((const char *) path + subpath);
-	Path	   *to = copy_nodes(nodes, from);
+	const PathShape shape = shape_of(path);
+	const Path *from;
+	Path	   *to;
 	Path	   *copy;
 
-	if (to == NULL)
-		return NULL;
-	copy = memcpy(palloc(nbytes), path, nbytes);
-	*(Path **) ((char *) copy + subpath) = to;
-	return place_above(nodes, copy, from, to);
-}
-
-/* The input of the nodes; NULL: it is in another order than theirs. */
-static Path *
-replace_input(const UpperNodes *nodes, const Path *path)
-{
-	return pathkeys_contained_in(path->pathkeys, nodes->pathkeys) ? nodes->input : NULL;
-}
-
-/* A Sort between the nodes, or of their input. */
-static Path *
-copy_sort(UpperNodes *nodes, const Path *path, const Path *input)
-{
-	Path	   *to;
-
-	if (input->parent == nodes->input_rel)
-		return replace_input(nodes, path);
-	to = copy_nodes(nodes, input);
-	/* also in place of an Incremental Sort */
-	return to == NULL ? NULL :
-		(Path *) create_sort_path(nodes->root, nodes->rel, to, path->pathkeys, -1);
-}
-
-/* The sorts of the input in participants; NULL: they sort something else. */
-static Path *
-copy_merge(const UpperNodes *nodes, const Path *path)
-{
-	return IsA(path, SortPath) && ((const SortPath *) path)->subpath->parent == nodes->input_rel ?
-		replace_input(nodes, path) : NULL;
-}
-
-/*
- * Copies a path of the relation, down to its input, which is replaced.  NULL: that is not possible.
- * Notes by what the nodes group rows.
- */
-static Path *
-copy_nodes(UpperNodes *nodes, const Path *path)
-{
 	check_stack_depth();
-	if (path->parent == nodes->input_rel)
-		return replace_input(nodes, path);
-	if (path->parent != nodes->rel)
-		return NULL;			/* such as groups that are aggregated in part */
-	switch (nodeTag(path))
-	{
-		case T_SortPath:
-			return copy_sort(nodes, path, ((const SortPath *) path)->subpath);
-		case T_IncrementalSortPath:
-			return copy_sort(nodes, path, ((const IncrementalSortPath *) path)->spath.subpath);
-		case T_WindowAggPath:
-			nodes->nwindows++;
-			nodes->safe &= is_window_safe(nodes->root, (const WindowAggPath *) path);
-			/* the planner counts all rows */
-			if (gs_run_condition((const WindowAggPath *) path) != NIL)
-				nodes->kept = DEFAULT_INEQ_SEL;
-			nodes->limit = group_limit(nodes, (const WindowAggPath *) path);
-			group_by(nodes, ((const WindowAggPath *) path)->winclause->partitionClause);
-			return copy_node(nodes, path, sizeof(WindowAggPath), offsetof(WindowAggPath, subpath));
-		case T_AggPath:
-			if (((const AggPath *) path)->aggstrategy != AGG_SORTED ||
-				((const AggPath *) path)->aggsplit != AGGSPLIT_SIMPLE)
-				return NULL;
-			group_by(nodes, ((const AggPath *) path)->groupClause);
-			return copy_node(nodes, path, sizeof(AggPath), offsetof(AggPath, subpath));
-		case T_GroupPath:
-			group_by(nodes, ((const GroupPath *) path)->groupClause);
-			return copy_node(nodes, path, sizeof(GroupPath), offsetof(GroupPath, subpath));
-		case GS_T_UNIQUE_PATH:
-			nodes->ngrouped = Min(nodes->ngrouped, ((const GsUniquePath *) path)->numkeys);
-			return copy_node(nodes, path, sizeof(GsUniquePath), offsetof(GsUniquePath, subpath));
-		case T_GatherMergePath:
-			/* of sorts of the input, made by add_serial(); or of what is above it */
-			return copy_merge(nodes, ((const GatherMergePath *) path)->subpath);
-		case T_ProjectionPath:
-			return copy_node(nodes, path, sizeof(ProjectionPath),
-							 offsetof(ProjectionPath, subpath));
-		default:
-			return NULL;
-	}
-}
-
-/* The first path of the relation that can be copied above this input; NULL: none can. */
-static Path *
-copy_above(UpperNodes *nodes, Path *input)
-{
-	ListCell   *lc;
-
-	nodes->input = input;
-	foreach(lc, nodes->rel->pathlist)
-	{
-		Path	   *path = lfirst(lc);
-
-		nodes->ngrouped = list_length(nodes->pathkeys);
-		nodes->nwindows = 0;
-		nodes->kept = 1;
-		nodes->safe = true;
-		nodes->limit = 0;
-		if (path->parent == nodes->rel && (path = copy_nodes(nodes, path)) != NULL)
-			return path;
-	}
-	return NULL;
+	if (is_sorted_input(nodes, path))
+		return input;
+	from = input_of(path);
+	to = copy_above(nodes, from, input);
+	/* also in place of an Incremental Sort */
+	if (is_sort(path))
+		return (Path *) create_sort_path(nodes->root, nodes->rel, to, path->pathkeys, -1);
+	copy = memcpy(palloc(shape.nbytes), path, shape.nbytes);
+	*(Path **) ((char *) copy + shape.input) = to;
+	return place_above(nodes, copy, from, to);
 }
 
 /* ------------------------------------------------------------------- ranges */
@@ -511,35 +532,12 @@ hide_order(const UpperNodes *nodes, Path *path)
 	return hidden;
 }
 
-/* What is below a path that copy_nodes() has made; NULL: nothing that it can copy. */
-static const Path *
-path_below(const Path *path)
-{
-	switch (nodeTag(path))
-	{
-		case T_SortPath:
-			return ((const SortPath *) path)->subpath;
-		case T_WindowAggPath:
-			return ((const WindowAggPath *) path)->subpath;
-		case T_AggPath:
-			return ((const AggPath *) path)->subpath;
-		case T_GroupPath:
-			return ((const GroupPath *) path)->subpath;
-		case GS_T_UNIQUE_PATH:
-			return ((const GsUniquePath *) path)->subpath;
-		case T_ProjectionPath:
-			return ((const ProjectionPath *) path)->subpath;
-		default:
-			return NULL;
-	}
-}
-
 Cost
 gs_plan_ranges_saved(const Path *partial)
 {
 	while (partial != NULL && !(IsA(partial, CustomPath) &&
 								((const CustomPath *) partial)->methods == &gs_ranges_path_methods))
-		partial = path_below(partial);
+		partial = input_of(partial);
 	return partial == NULL ? 0 : ((const RangesPath *) partial)->saved;
 }
 
@@ -575,21 +573,23 @@ add_ranges(UpperNodes *nodes, Path *partial)
 	double		ngroups;
 	double		largest;
 	RangesPath *ranges = make_ranges(nodes, partial);
-	Path	   *sort = ranges == NULL ? NULL : &ranges->custom.path;
-	Path	   *path = ranges == NULL ? NULL : copy_above(nodes, sort);
+	const Path *top = ranges == NULL ? NULL : find_nodes(nodes);
+	Path	   *sort;
+	Path	   *path;
 
 	if (ranges == NULL)
 		return "a GpuSort cannot sort its share of the rows, or work_mem is too small";
-	if (path == NULL)
+	if (top == NULL)
 		return "no plan of PostgreSQL reads its input in one order";
 	if (nodes->ngrouped == 0)
 		return "there are no columns by which all window functions or groups divide the rows";
-	if (!path->parallel_safe || !nodes->safe)
+	if (!nodes->safe)
 		return "an expression is not parallel safe";
+	sort = &ranges->custom.path;
 	ngroups = estimate_groups(nodes, ranges, nrows, &largest);
 	nodes->skew = Max(1, nparticipants * largest);
 	sort->total_cost += (sort->total_cost - sort->startup_cost) * (nodes->skew - 1);
-	path = copy_above(nodes, sort);
+	path = copy_above(nodes, top, sort);
 	ranges->saved = nrows * (1 - nodes->skew / nparticipants) *
 		gs_plan_cost_windows(nodes->nwindows, count_aggregates(nodes));
 	gs_node_divide(ranges->custom.custom_private, nodes->ngrouped,
@@ -610,10 +610,10 @@ add_ranges(UpperNodes *nodes, Path *partial)
 static void
 add_serial(UpperNodes *nodes, Path *sort)
 {
-	Path	   *path = sort == NULL ? NULL : copy_above(nodes, sort);
+	const Path *top = sort == NULL ? NULL : find_nodes(nodes);
 
-	if (path != NULL)
-		add_path(nodes->rel, path);
+	if (top != NULL)
+		add_path(nodes->rel, copy_above(nodes, top, sort));
 }
 
 /* By what the lowest node of the relation needs its input ordered. */

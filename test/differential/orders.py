@@ -299,7 +299,7 @@ FRAMES = ["", "", "ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING", "RANGE UNBOUNDED P
           "GROUPS 1 PRECEDING EXCLUDE TIES", "ROWS UNBOUNDED PRECEDING EXCLUDE CURRENT ROW"]
 FUNCTIONS = ["row_number()", "rank()", "dense_rank()", "ntile(3)", "cume_dist()", "lag(id)", "lead(id, 2, -1)", "first_value(id)", "nth_value(id, 2)",
              "sum(id)", "count(*)", "count(*) FILTER (WHERE id % 3 = 0)", "array_agg(id)", "max(id)"]
-AGGREGATES = ["array_agg(id ORDER BY {0})", "array_agg(DISTINCT id % 4)", "count(DISTINCT {1})", "percentile_disc(0.5) WITHIN GROUP (ORDER BY id)",
+AGGREGATES = ["array_agg(id ORDER BY {0})", "array_agg(DISTINCT id % 4)", "count(DISTINCT {1})", "percentile_disc(0.5) WITHIN GROUP (ORDER BY id)", "percentile_cont(0.3) WITHIN GROUP (ORDER BY id)",
               "percentile_cont(ARRAY[0.1, 0.9]) WITHIN GROUP (ORDER BY id % 9)", "mode() WITHIN GROUP (ORDER BY id % 3)",
               "string_agg(id::text, ',' ORDER BY id DESC)", "rank(5) WITHIN GROUP (ORDER BY id)", "count(*) FILTER (WHERE id % 2 = 0)", "sum(id)"]
 
