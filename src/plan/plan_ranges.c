@@ -200,7 +200,7 @@ group_limit(const UpperNodes *nodes, const WindowAggPath *path)
 
 /* -------------------------------------------------------------------- copies */
 
-/* How many bytes a path has, and where its input is; no bytes: it is none of those that are copied. */
+/* How many bytes a path has, and where its input is; no bytes: such paths are not copied. */
 typedef struct PathShape
 {
 	Size		nbytes;
@@ -232,7 +232,7 @@ shape_of(const Path *path)
 	}
 }
 
-/* The input of a path; NULL: it is none of those that are copied. */
+/* The input of a path; NULL: such paths are not copied. */
 static const Path *
 input_of(const Path *path)
 {
