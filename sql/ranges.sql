@@ -99,6 +99,7 @@ SELECT * FROM by_ranges('SELECT DISTINCT ON (shop) * FROM sales ORDER BY shop, a
 SELECT * FROM by_ranges('SELECT DISTINCT ON (weight, kind) id FROM sales ORDER BY weight DESC NULLS FIRST, kind, id');
 SELECT * FROM by_ranges('SELECT shop, sum(n) FROM (SELECT shop, rank() OVER (PARTITION BY shop ORDER BY amount) AS n FROM sales) s GROUP BY shop');
 SELECT * FROM by_ranges('SELECT s.id FROM sales s JOIN (SELECT DISTINCT ON (kind) id FROM sales ORDER BY kind, amount, id) f USING (id)');
+SELECT * FROM by_ranges('SELECT id FROM sales UNION SELECT n FROM (SELECT rank() OVER (PARTITION BY shop ORDER BY amount)::int AS n FROM sales) s');
 
 -- One group, no rows, and one column, which would be sorted without rows.
 SELECT * FROM by_ranges('SELECT id, rank() OVER (PARTITION BY shop ORDER BY amount) FROM one_shop');
