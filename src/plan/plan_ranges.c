@@ -200,7 +200,7 @@ group_limit(const UpperNodes *nodes, const WindowAggPath *path)
 
 /* -------------------------------------------------------------------- copies */
 
-/* How many bytes a path has, and where its input is; no bytes: it is none of those that are copied. */
+/* How many bytes a path has, and where its input is; no bytes: such paths are not copied. */
 typedef struct PathShape
 {
 	Size		nbytes;
@@ -232,7 +232,7 @@ shape_of(const Path *path)
 	}
 }
 
-/* The input of a path; NULL: it is none of those that are copied. */
+/* The input of a path; NULL: such paths are not copied. */
 static const Path *
 input_of(const Path *path)
 {
@@ -645,13 +645,17 @@ gs_plan_ranges_add(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input
 		.pathkeys = input_pathkeys(root, stage),.skew = 1
 	};
 	const GsReplaceSettings settings = gs_replace_settings();
-	Path	   *input = input_rel->cheapest_total_path;
 	const char *why_not;
+	Path	   *input;
 	Path	   *partial;
 
+	/* a set operation has no input_rel */
+	if (nodes.pathkeys == NIL)
+		return;
+	input = input_rel->cheapest_total_path;
 	/* most queries are small, and should not pay for what they cannot use */
-	if (nodes.pathkeys == NIL || gs_plan_replace_is_small(&settings, input->rows) ||
-		!enable_sort || root->parse->hasTargetSRFs || output_rel->reloptkind != RELOPT_UPPER_REL)
+	if (gs_plan_replace_is_small(&settings, input->rows) || !enable_sort ||
+		root->parse->hasTargetSRFs || output_rel->reloptkind != RELOPT_UPPER_REL)
 		return;
 	if (stage == UPPERREL_GROUP_AGG)
 		nodes.pathkeys = gs_plan_aggregates_pathkeys(root, input);
