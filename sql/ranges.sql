@@ -63,7 +63,10 @@ INSERT INTO first_sales VALUES
 	('SELECT * FROM (SELECT *, rank() OVER (PARTITION BY shop ORDER BY rate) AS n FROM sales) s WHERE n <= 3'),
 	('SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY shop ORDER BY amount, id) AS n FROM sales) s WHERE n <= 49'),
 	('SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY shop ORDER BY amount, id) AS n FROM sales) s WHERE n <= 0'),
-	('SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY shop ORDER BY amount, id) AS n FROM sales) s WHERE n >= 3');
+	('SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY shop ORDER BY amount, id) AS n FROM sales) s WHERE n >= 3'),
+	('SELECT DISTINCT ON (shop) * FROM sales ORDER BY shop, amount DESC, id'),
+	('SELECT DISTINCT ON (weight, rate) id FROM sales ORDER BY rate, weight DESC, id'),
+	('SELECT DISTINCT ON (id) id, amount FROM sales ORDER BY id, amount');
 SELECT r.*, in_plan(query, 'Rows per Range Key') AS group_limit FROM first_sales, by_ranges(query) r;
 DROP TABLE first_sales;
 

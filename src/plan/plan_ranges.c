@@ -282,6 +282,7 @@ note_node(UpperNodes *nodes, const Path *path)
 			return true;
 		case GS_T_UNIQUE_PATH:
 			nodes->ngrouped = Min(nodes->ngrouped, ((const GsUniquePath *) path)->numkeys);
+			nodes->limit = 1;	/* it is the only node of its relation */
 			return true;
 		default:
 			return input_of(path) != NULL;
