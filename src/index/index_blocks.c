@@ -21,6 +21,7 @@
 #include "pg_compat.h"
 
 #include "access/nbtree.h"
+#include "catalog/pg_am_d.h"
 #include "utils/rel.h"
 
 struct GsIndexBlocks
@@ -35,7 +36,7 @@ struct GsIndexBlocks
 	GsIndexRanges *ranges;		/* of several; NULL: there is one */
 	int			range;			/* or GS_ABOVE_LEAVES */
 	GsIndexChunk chunk;			/* blocks of the range that have no page yet */
-	BlockNumber first;
+	BlockNumber first;			/* 0: no page waits for the previous range */
 	Page		first_page;		/* until it can be written; NULL: there is none */
 	BlockNumber last;			/* the last leaf page so far */
 	int			npending;
@@ -63,7 +64,8 @@ gs_index_blocks_begin(Relation index, GsIndexRanges *ranges, int range)
 	else if (range != GS_ABOVE_LEAVES)
 	{
 		blocks->chunk = gs_index_ranges_first_blocks(ranges, range);
-		blocks->first = blocks->chunk.first;
+		if (index->rd_rel->relam == BTREE_AM_OID)	/* others have no left links */
+			blocks->first = blocks->chunk.first;
 	}
 	return blocks;
 }
