@@ -1,14 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * gin_copy.c
- *	  A SQL function that writes the contents of a GIN index to another one by src/gin/gin_pages.c.
+ *	  SQL functions that write GIN indexes by src/gin/gin_pages.c, without a sort.
  *
  *	  gin_copy(source regclass, target regclass, ranges int4) RETURNS float8
+ *	  gin_fill(target regclass, keys int4, tids int4, step int4) RETURNS void
  *
- * The target must have the same columns; what it has is replaced.  ranges: into how many the keys
- * are cut, as if so many processes wrote them; some are empty if there are more of them than keys.
- * 1: the index is written as a whole.  Returns the seconds that the writer took, without the walk
- * through the source.
+ * Both replace what the target has.  gin_copy() writes the contents of another index, which has the
+ * same columns.  ranges: into how many the keys are cut, as if so many processes wrote them; some
+ * are empty if there are more of them than keys.  1: the index is written as a whole.  Returns the
+ * seconds that the writer took, without the walk through the source.
+ *
+ * gin_fill() writes as many int4 keys, each with as many TIDs, one in a block, `step` blocks apart.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,6 +21,7 @@
 #include "gin/gin_write.h"
 
 #include "access/genam.h"
+#include "access/xact.h"
 #include "catalog/storage.h"
 #include "fmgr.h"
 #include "portability/instr_time.h"
@@ -25,6 +29,10 @@
 #include "utils/rel.h"
 
 PG_FUNCTION_INFO_V1(gin_copy);
+PG_FUNCTION_INFO_V1(gin_fill);
+
+/* TIDs of a call. */
+#define CHUNK		1000
 
 typedef struct Copy
 {
@@ -35,6 +43,14 @@ typedef struct Copy
 	GsGinPages *pages;
 	instr_time	time;
 } Copy;
+
+/* Removes the contents.  As a build, this has a transaction ID, so the commit waits for the log. */
+static void
+empty_index(Relation index)
+{
+	(void) GetCurrentTransactionId();
+	RelationTruncate(index, 0);
+}
 
 static void
 begin_range(Copy *copy)
@@ -117,7 +133,7 @@ gin_copy(PG_FUNCTION_ARGS)
 	instr_time	end;
 
 	copy.nkeys = counts.nkeys;
-	RelationTruncate(copy.target, 0);
+	empty_index(copy.target);
 	INSTR_TIME_SET_CURRENT(start);
 	if (PG_GETARG_INT32(2) > 1)
 		open_ranges(&copy, PG_GETARG_INT32(2), &counts);
@@ -132,4 +148,37 @@ gin_copy(PG_FUNCTION_ARGS)
 	index_close(source, AccessShareLock);
 	index_close(copy.target, NoLock);
 	PG_RETURN_FLOAT8(INSTR_TIME_GET_DOUBLE(copy.time));
+}
+
+static void
+fill_key(GsGinPages *pages, int key, int64 ntids, int64 step)
+{
+	ItemPointerData tids[CHUNK];
+	int			n = 0;
+
+	gs_gin_pages_add_key(pages, FirstOffsetNumber, Int32GetDatum(key), GIN_CAT_NORM_KEY);
+	for (int64 i = 0; i < ntids; i++)
+	{
+		ItemPointerSet(&tids[n++], i * step, FirstOffsetNumber);
+		if (n == CHUNK || i == ntids - 1)
+		{
+			gs_gin_pages_add_tids(pages, tids, n);
+			n = 0;
+		}
+	}
+}
+
+Datum
+gin_fill(PG_FUNCTION_ARGS)
+{
+	Relation	target = index_open(PG_GETARG_OID(0), AccessExclusiveLock);
+	GsGinPages *pages;
+
+	empty_index(target);
+	pages = gs_gin_pages_begin(target, NULL);
+	for (int key = 0; key < PG_GETARG_INT32(1); key++)
+		fill_key(pages, key, PG_GETARG_INT32(2), PG_GETARG_INT32(3));
+	gs_gin_pages_end(pages);
+	index_close(target, NoLock);
+	PG_RETURN_VOID();
 }

@@ -223,6 +223,22 @@ tuple_at(const Walk *walk, BlockNumber block, Page page, OffsetNumber offset)
 }
 
 static void
+walk_list(Walk *walk, BlockNumber block, IndexTuple tuple)
+{
+	GinPostingList *list = (GinPostingList *) GinGetPosting(tuple);
+	ItemPointerData *tids;
+	int			ntids;
+
+	if ((char *) list + SizeOfGinPostingList(list) > (char *) tuple + IndexTupleSize(tuple))
+		wrong(walk, block, "has a list that is not within its tuple");
+	tids = ginPostingListDecode(list, &ntids);
+	if (ntids != GinGetNPosting(tuple))
+		wrong(walk, block, "has a list of another length than its tuple says");
+	take_tids(walk, block, tids, ntids);
+	pfree(tids);
+}
+
+static void
 walk_leaf_tuple(Walk *walk, BlockNumber block, IndexTuple tuple)
 {
 	if (walk->tuple && compare_keys(walk, walk->tuple, tuple) >= 0)
@@ -238,21 +254,10 @@ walk_leaf_tuple(Walk *walk, BlockNumber block, IndexTuple tuple)
 		clear_links(walk->data_links);
 		walk_data_page(walk, GinGetPostingTree(tuple), 0, NULL);
 	}
-	else
-	{
-		GinPostingList *list = (GinPostingList *) GinGetPosting(walk->tuple);
-		ItemPointerData *tids;
-		int			ntids;
-
-		if (!GinItupIsCompressed(tuple) || GinGetNPosting(tuple) == 0 ||
-			(char *) list + SizeOfGinPostingList(list) > (char *) walk->tuple + IndexTupleSize(tuple))
-			wrong(walk, block, "has a list that is not within its tuple");
-		tids = ginPostingListDecode(list, &ntids);
-		if (ntids != GinGetNPosting(tuple))
-			wrong(walk, block, "has a list of another length than its tuple says");
-		take_tids(walk, block, tids, ntids);
-		pfree(tids);
-	}
+	else if (!GinItupIsCompressed(tuple))
+		wrong(walk, block, "has a tuple of an old version");
+	else if (GinGetNPosting(tuple) > 0) /* VACUUM leaves keys without TIDs */
+		walk_list(walk, block, walk->tuple);
 }
 
 /* downlink: NULL: it is the last page of its level. */
