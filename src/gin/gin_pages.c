@@ -237,9 +237,11 @@ static void
 add_with_tree(GsGinPages *pages)
 {
 	const Size	size = IndexTupleSize(pages->key);
+	BlockNumber root;
 
 	move_to_tree(pages, true);
-	GinSetPostingTree(pages->key, gs_gin_posting_end(pages->posting));
+	root = gs_gin_posting_end(pages->posting);
+	GinSetPostingTree(pages->key, root);
 	memcpy(reserve(pages, pages->leaves, size), pages->key, size);
 }
 

@@ -159,8 +159,8 @@ fill_key(GsGinPages *pages, int key, int64 ntids, int64 step)
 	gs_gin_pages_add_key(pages, FirstOffsetNumber, Int32GetDatum(key), GIN_CAT_NORM_KEY);
 	for (int64 i = 0; i < ntids; i++)
 	{
-		ItemPointerSet(&tids[n++], i * step, FirstOffsetNumber);
-		if (n == CHUNK || i == ntids - 1)
+		ItemPointerSet(&tids[n], i * step, FirstOffsetNumber);
+		if (++n == CHUNK || i == ntids - 1)
 		{
 			gs_gin_pages_add_tids(pages, tids, n);
 			n = 0;
