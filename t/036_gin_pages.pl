@@ -16,7 +16,10 @@ use Test::More;
 
 my $node = PostgreSQL::Test::Cluster->new('gin_pages');
 
-$node->init(extra => [ '--locale=C', '--encoding=UTF8' ]);
+my ($help) = run_command([ 'initdb', '--help' ]);
+
+# pages will be changed by hand
+$node->init(extra => [ '--locale=C', '--encoding=UTF8', $help =~ /(--no-data-checksums)/ ]);
 $node->append_conf('postgresql.conf', join("\n", 'autovacuum = off', 'jit = off', 'max_parallel_maintenance_workers = 0',
 	"maintenance_work_mem = '256MB'", 'enable_seqscan = off', 'max_parallel_workers_per_gather = 0', ''));
 $node->start;
@@ -110,7 +113,7 @@ is_copied('numeric', 'v', q{SELECT ARRAY[i % 100, i / 7.0, 'NaN'] AS v FROM gene
 is_copied('float8', 'v', q{SELECT ARRAY[(i % 100) / 3.0, -0.0, 'NaN', '-Infinity']::float8[] AS v FROM generate_series(1, 10000) i});
 is_copied('keys up to the longest', 'v', q{
 	SELECT ARRAY[left(repeat_text, n)] AS v FROM (SELECT string_agg(md5(i::text), '') AS repeat_text FROM generate_series(1, 90) i) x,
-		generate_series(2600, 2690) n, generate_series(1, CASE n % 3 WHEN 0 THEN 1 WHEN 1 THEN 2 ELSE 3000 END)});
+		generate_series(2600, 2690) n, generate_series(1, CASE n % 3 WHEN 0 THEN 1 WHEN 1 THEN 2 ELSE 300 END)});
 is_copied('few keys of a page', 'v', q{
 	SELECT ARRAY[i || (SELECT string_agg(md5((i * j)::text), '') FROM generate_series(1, 80) j)] AS v FROM generate_series(1, 3000) i});
 
@@ -161,6 +164,46 @@ foreach my $ranges (1, 3)
 	is_maintained("arrays, of $ranges ranges", 'v', "INSERT INTO input $rows FROM generate_series(30000, 40000) i",
 		'DELETE FROM input WHERE id BETWEEN 10000 AND 50000', "v \@> '{1, 7}'", "v \@> '{1}'", "v && '{3, 4000}'", "v <\@ '{1, 2, 12}'");
 }
+
+# ------------------------------------------------------- does the walk find what is wrong?
+
+$node->safe_psql('postgres', q{
+	DROP TABLE IF EXISTS input; CREATE TABLE input AS SELECT ARRAY[1, 2 + i % 3000] AS v FROM generate_series(1, 60000) i;
+	CREATE INDEX original ON input USING gin (v); CREATE INDEX copy ON input USING gin (v)});
+
+# Flags of pages: leaves of the entry tree and of posting trees, pages above these.
+my ($leaf, $data_leaf, $data) = (0x02, 0x83, 0x01);
+
+# Changes the first page with these flags and a right link, or that block, or adds that page to the file.
+sub is_found
+{
+	my ($what, $message, $change, $flags) = @_;
+
+	$node->safe_psql('postgres', q{SELECT gin_copy('original', 'copy', 1)});
+	my $file = $node->data_dir . '/' . $node->safe_psql('postgres', q{SELECT pg_relation_filepath('copy')});
+	my $contents = slurp_file($file);
+	my @pages = unpack('(a8192)*', $contents);
+	my ($block) = grep { my ($link, undef, $found) = unpack('LSS', substr($pages[$_], -8)); $link != 0xffffffff && $found == $flags } 0 .. $#pages;
+
+	$block = 0 unless defined $flags;
+	$change->($pages[$block], \@pages);
+	open(my $handle, '+<:raw', $file) or die "cannot open $file: $!";
+	print $handle join('', @pages);
+	close($handle) or die "cannot write $file: $!";
+	my (undef, undef, $error) = $node->psql('postgres', q{SELECT gin_check('copy')});
+	like($error, qr/ERROR:  index "copy", block \d+: $message/, $what);
+}
+
+is_found('a wrong right link', 'is not the one that the page before it links to', sub { substr($_[0], -8, 4) = pack('L', 1) }, $leaf);
+is_found('a missing right link', 'has no right link', sub { substr($_[0], -8, 4) = pack('L', 0xffffffff) }, $data_leaf);
+is_found('keys in wrong order', 'has keys in wrong order', sub { substr($_[0], 24, 8) = substr($_[0], 28, 4) . substr($_[0], 24, 4) }, $leaf);
+is_found('a lost key', 'has another last key than its downlink', sub { substr($_[0], 12, 2) = pack('S', unpack('S', substr($_[0], 12, 2)) - 4) }, $leaf);
+is_found('wrong flags', 'has wrong flags', sub { substr($_[0], -2, 2) = pack('S', 0x03) }, $data_leaf);
+is_found('a wrong right bound', 'has another right bound', sub { substr($_[0], 28, 2) = pack('S', 1 + unpack('S', substr($_[0], 28, 2))) }, $data_leaf);
+is_found('TIDs in wrong order', 'has TIDs in wrong order', sub { substr($_[0], 32, 384) = substr($_[0], 32 + 384, 384) }, $data_leaf);
+is_found('an empty page', 'is not a page of a GIN index', sub { $_[0] = "\0" x 8192 }, $leaf);
+is_found('a page without a link to it', 'is not reached', sub { push @{ $_[1] }, $_[0] }, $leaf);
+is_found('another version', 'has another version', sub { substr($_[0], 24 + 48, 4) = pack('L', 1) });
 
 # ---------------------------------------------------------------------------- a crash
 
