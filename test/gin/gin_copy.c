@@ -1,0 +1,135 @@
+/*-------------------------------------------------------------------------
+ *
+ * gin_copy.c
+ *	  A SQL function that writes the contents of a GIN index to another one by src/gin/gin_pages.c.
+ *
+ *	  gin_copy(source regclass, target regclass, ranges int4) RETURNS float8
+ *
+ * The target must have the same columns; what it has is replaced.  ranges: into how many the keys
+ * are cut, as if so many processes wrote them; some are empty if there are more of them than keys.
+ * 1: the index is written as a whole.  Returns the seconds that the writer took, without the walk
+ * through the source.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "gin/gin_walk.h"
+#include "gin/gin_write.h"
+
+#include "access/genam.h"
+#include "catalog/storage.h"
+#include "fmgr.h"
+#include "portability/instr_time.h"
+#include "storage/sharedfileset.h"
+#include "utils/rel.h"
+
+PG_FUNCTION_INFO_V1(gin_copy);
+
+typedef struct Copy
+{
+	Relation	target;
+	int64		nkeys;			/* of the source */
+	int64		nadded;
+	GsIndexPart part;			/* of the range that is written */
+	GsGinPages *pages;
+	instr_time	time;
+} Copy;
+
+static void
+begin_range(Copy *copy)
+{
+	copy->pages = gs_gin_pages_begin(copy->target, copy->part.ranges ? &copy->part : NULL);
+}
+
+static void
+end_range(Copy *copy)
+{
+	gs_gin_pages_end(copy->pages);
+	copy->part.number++;
+}
+
+/* The number of the first key that is not in the current range. */
+static int64
+end_of_range(const Copy *copy)
+{
+	return copy->nkeys * (copy->part.number + 1) / copy->part.ranges->nranges;
+}
+
+static void
+copy_entries(void *arg, bool first, OffsetNumber attribute, Datum key, GinNullCategory category,
+			 ItemPointerData *tids, int ntids)
+{
+	Copy	   *copy = arg;
+	instr_time	start;
+	instr_time	end;
+
+	INSTR_TIME_SET_CURRENT(start);
+	if (first)
+	{
+		while (copy->part.ranges && copy->nadded == end_of_range(copy))
+		{
+			end_range(copy);
+			begin_range(copy);
+		}
+		gs_gin_pages_add_key(copy->pages, attribute, key, category);
+		copy->nadded++;
+	}
+	gs_gin_pages_add_tids(copy->pages, tids, ntids);
+	if (copy->part.ranges)
+		(void) gs_index_ranges_add_rows(copy->part.ranges, copy->part.number, ntids);
+	INSTR_TIME_SET_CURRENT(end);
+	INSTR_TIME_ACCUM_DIFF(copy->time, end, start);
+}
+
+static void
+open_ranges(Copy *copy, int nranges, const GinWalkCounts *counts)
+{
+	copy->part.ranges = palloc0(gs_index_ranges_bytes(nranges));
+	copy->part.files = palloc0(sizeof(SharedFileSet));
+	SharedFileSetInit(copy->part.files, NULL);
+	gs_index_ranges_init(copy->part.ranges);
+	gs_index_ranges_open(copy->part.ranges, copy->target, nranges, counts->nblocks, counts->ntids);
+}
+
+static void
+write_rest(Copy *copy)
+{
+	end_range(copy);
+	if (copy->part.ranges == NULL)
+		return;
+	while (copy->part.number < copy->part.ranges->nranges)
+	{
+		begin_range(copy);
+		end_range(copy);
+	}
+	gs_gin_pages_write_upper(copy->target, &copy->part);
+	FileSetDeleteAll(&copy->part.files->fs);
+}
+
+Datum
+gin_copy(PG_FUNCTION_ARGS)
+{
+	Relation	source = index_open(PG_GETARG_OID(0), AccessShareLock);
+	Copy		copy = {.target = index_open(PG_GETARG_OID(1), AccessExclusiveLock)};
+	const GinWalkCounts counts = gin_walk(source, NULL, NULL);
+	instr_time	start;
+	instr_time	end;
+
+	copy.nkeys = counts.nkeys;
+	RelationTruncate(copy.target, 0);
+	INSTR_TIME_SET_CURRENT(start);
+	if (PG_GETARG_INT32(2) > 1)
+		open_ranges(&copy, PG_GETARG_INT32(2), &counts);
+	begin_range(&copy);
+	INSTR_TIME_SET_CURRENT(end);
+	INSTR_TIME_ACCUM_DIFF(copy.time, end, start);
+	(void) gin_walk(source, copy_entries, &copy);
+	INSTR_TIME_SET_CURRENT(start);
+	write_rest(&copy);
+	INSTR_TIME_SET_CURRENT(end);
+	INSTR_TIME_ACCUM_DIFF(copy.time, end, start);
+	index_close(source, AccessShareLock);
+	index_close(copy.target, NoLock);
+	PG_RETURN_FLOAT8(INSTR_TIME_GET_DOUBLE(copy.time));
+}
