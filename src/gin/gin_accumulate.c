@@ -72,11 +72,11 @@ typedef struct Slot
 	uint32		hash;
 } Slot;
 
-typedef struct Block
+typedef struct ArenaBlock
 {
-	struct Block *next;
+	struct ArenaBlock *next;
 	Size		nbytes;
-} Block;
+} ArenaBlock;
 
 struct GsGinAccumulator
 {
@@ -93,8 +93,8 @@ struct GsGinAccumulator
 	Entry	   *oldest;
 	Entry	   *newest;
 
-	Block	   *blocks;			/* the one that is being filled, first */
-	Block	   *free_blocks;	/* after a flush */
+	ArenaBlock *blocks;			/* the one that is being filled, first */
+	ArenaBlock *free_blocks;	/* after a flush */
 	char	   *free;			/* in the first block */
 	char	   *end;
 	Size		block_bytes;
@@ -129,19 +129,19 @@ gs_gin_accumulator_create(GinState *state, Size memory_limit, GsGinEmit emit, vo
 static pg_noinline void
 begin_block(GsGinAccumulator *accumulator, Size nbytes)
 {
-	Block	   *block = accumulator->free_blocks;
+	ArenaBlock *block = accumulator->free_blocks;
 
 	if (block != NULL && nbytes <= block->nbytes)
 		accumulator->free_blocks = block->next;
 	else
 	{
 		nbytes = Max(nbytes, accumulator->block_bytes);
-		block = MemoryContextAllocHuge(accumulator->context, MAXALIGN(sizeof(Block)) + nbytes);
+		block = MemoryContextAllocHuge(accumulator->context, MAXALIGN(sizeof(ArenaBlock)) + nbytes);
 		block->nbytes = nbytes;
 	}
 	block->next = accumulator->blocks;
 	accumulator->blocks = block;
-	accumulator->free = (char *) block + MAXALIGN(sizeof(Block));
+	accumulator->free = (char *) block + MAXALIGN(sizeof(ArenaBlock));
 	accumulator->end = accumulator->free + block->nbytes;
 	accumulator->used_bytes += block->nbytes;
 }
@@ -190,9 +190,9 @@ is_full(const GsGinAccumulator *accumulator)
 static void
 free_blocks(GsGinAccumulator *accumulator)
 {
-	Block	   *next;
+	ArenaBlock *next;
 
-	for (Block *block = accumulator->blocks; block != NULL; block = next)
+	for (ArenaBlock *block = accumulator->blocks; block != NULL; block = next)
 	{
 		next = block->next;
 		if (block->nbytes == accumulator->block_bytes)

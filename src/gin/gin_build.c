@@ -16,6 +16,8 @@
 #include "gin/gin_write.h"
 #include "pg_compat.h"
 
+#include "access/gin.h"
+#include "optimizer/optimizer.h"
 #include "optimizer/planner.h"
 #include "utils/rel.h"
 
