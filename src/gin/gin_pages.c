@@ -55,7 +55,7 @@ typedef struct Level
 struct GsGinPages
 {
 	Relation	index;
-	GsIndexBlocks *blocks;
+	GsBuildBlocks *blocks;
 	GinState	state;
 	Level	   *leaves;
 	BufFile    *downlinks;		/* of the leaves of a range; NULL: there is a level above */
@@ -102,14 +102,14 @@ static BlockNumber
 number_page(GsGinPages *pages, Level *level)
 {
 	if (level->block == InvalidBlockNumber)
-		level->block = gs_index_blocks_next(pages->blocks);
+		level->block = gs_build_blocks_next(pages->blocks);
 	return level->block;
 }
 
 static void
 write_page(GsGinPages *pages, Level *level)
 {
-	gs_index_blocks_write(pages->blocks, level->block, level->page);
+	gs_build_blocks_write(pages->blocks, level->block, level->page);
 	level->page = NULL;
 	pages->stats.nEntryPages++;
 }
@@ -142,7 +142,7 @@ finish_page(GsGinPages *pages, Level *level, BlockNumber next)
 	IndexTuple	downlink = form_downlink(level->page, number_page(pages, level));
 
 	if (next == InvalidBlockNumber)
-		next = gs_index_blocks_next(pages->blocks);
+		next = gs_build_blocks_next(pages->blocks);
 	GinPageGetOpaque(level->page)->rightlink = next;
 	write_page(pages, level);
 	begin_page(pages, level, next);
@@ -277,7 +277,7 @@ write_metapage(GsGinPages *pages)
 		.nEntries = stats->nEntries,.ginVersion = GIN_CURRENT_VERSION
 	};
 	((PageHeader) page)->pd_lower = (char *) (meta + 1) - (char *) page;
-	gs_index_blocks_write(pages->blocks, GIN_METAPAGE_BLKNO, page);
+	gs_build_blocks_write(pages->blocks, GIN_METAPAGE_BLKNO, page);
 }
 
 /* Writes the last page of each level, the last of which is the root. */
@@ -382,13 +382,13 @@ append_range(GsGinPages *pages, BufFile *file)
 /* ------------------------------------------------------------ the interface */
 
 static GsGinPages *
-create_pages(Relation index, GsIndexRanges *ranges, int range)
+create_pages(Relation index, GsBuildRanges *ranges, int range)
 {
 	GsGinPages *pages = palloc0(sizeof(GsGinPages));
 
 	pages->index = index;
 	pages->context = CurrentMemoryContext;
-	pages->blocks = gs_index_blocks_begin(index, ranges, range);
+	pages->blocks = gs_build_blocks_begin(index, GIN_ROOT_BLKNO + 1, ranges, range);
 	pages->posting = gs_gin_posting_create(pages->blocks);
 	initGinState(&pages->state, index);
 	(void) begin_level(pages);
@@ -396,7 +396,7 @@ create_pages(Relation index, GsIndexRanges *ranges, int range)
 }
 
 GsGinPages *
-gs_gin_pages_begin(Relation index, const GsIndexPart *part)
+gs_gin_pages_begin(Relation index, const GsBuildPart *part)
 {
 	GsGinPages *pages;
 
@@ -406,13 +406,6 @@ gs_gin_pages_begin(Relation index, const GsIndexPart *part)
 	{
 		pages = create_pages(index, part->ranges, part->number);
 		pages->downlinks = BufFileCreateFileSet(&part->files->fs, name_downlinks(part->number));
-	}
-	/* the first number is the root's, which whoever finishes the levels writes */
-	if (part == NULL || part->number == 0)
-	{
-		const BlockNumber root PG_USED_FOR_ASSERTS_ONLY = gs_index_blocks_next(pages->blocks);
-
-		Assert(root == GIN_ROOT_BLKNO);
 	}
 	return pages;
 }
@@ -484,7 +477,7 @@ gs_gin_pages_end(GsGinPages *pages)
 		finish_levels(pages);
 		write_metapage(pages);
 	}
-	gs_index_blocks_end(pages->blocks);
+	gs_build_blocks_end(pages->blocks);
 }
 
 void
@@ -495,7 +488,7 @@ gs_gin_pages_abandon(GsGinPages *pages)
 }
 
 void
-gs_gin_pages_write_upper(Relation index, const GsIndexPart *part)
+gs_gin_pages_write_upper(Relation index, const GsBuildPart *part)
 {
 	GsGinPages *pages = create_pages(index, part->ranges, GS_ABOVE_LEAVES);
 
@@ -509,5 +502,5 @@ gs_gin_pages_write_upper(Relation index, const GsIndexPart *part)
 	}
 	finish_levels(pages);
 	write_metapage(pages);
-	gs_index_blocks_end(pages->blocks);
+	gs_build_blocks_end(pages->blocks);
 }

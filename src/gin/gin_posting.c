@@ -48,14 +48,14 @@ typedef struct Level
 
 struct GsGinPosting
 {
-	GsIndexBlocks *blocks;
+	GsBuildBlocks *blocks;
 	BlockNumber npages;
 	Level		levels[MAX_LEVELS]; /* from the leaves up */
 	MemoryContext context;
 };
 
 GsGinPosting *
-gs_gin_posting_create(GsIndexBlocks *blocks)
+gs_gin_posting_create(GsBuildBlocks *blocks)
 {
 	GsGinPosting *posting = palloc0(sizeof(GsGinPosting));
 
@@ -80,7 +80,7 @@ static void
 write_page(GsGinPosting *posting, Level *level)
 {
 	GinDataPageSetDataSize(level->page, level->nbytes);
-	gs_index_blocks_write(posting->blocks, level->block, level->page);
+	gs_build_blocks_write(posting->blocks, level->block, level->page);
 	level->page = NULL;
 	posting->npages++;
 }
@@ -100,7 +100,7 @@ add_item(GsGinPosting *posting, Level *level, const ItemPointerData *bound)
 	else if (parent->nbytes + sizeof(PostingItem) > GinDataPageMaxDataSize)
 		finish_page(posting, parent);
 	if (level->block == InvalidBlockNumber)
-		level->block = gs_index_blocks_next(posting->blocks);
+		level->block = gs_build_blocks_next(posting->blocks);
 	PostingItemSetBlockNumber(&item, level->block);
 	memcpy(GinDataPageGetData(parent->page) + parent->nbytes, &item, sizeof(PostingItem));
 	parent->nbytes += sizeof(PostingItem);
@@ -115,7 +115,7 @@ finish_page(GsGinPosting *posting, Level *level)
 	BlockNumber next;
 
 	add_item(posting, level, &level->last);
-	next = gs_index_blocks_next(posting->blocks);
+	next = gs_build_blocks_next(posting->blocks);
 	*GinDataPageGetRightBound(level->page) = level->last;
 	GinPageGetOpaque(level->page)->rightlink = next;
 	write_page(posting, level);
@@ -167,7 +167,7 @@ gs_gin_posting_end(GsGinPosting *posting)
 		write_page(posting, level);
 	}
 	if (level->block == InvalidBlockNumber)
-		level->block = gs_index_blocks_next(posting->blocks);
+		level->block = gs_build_blocks_next(posting->blocks);
 	write_page(posting, level);
 	return level->block;
 }

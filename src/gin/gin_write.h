@@ -22,7 +22,8 @@
 #include "access/ginblock.h"
 #include "storage/itemptr.h"
 
-#include "index/index_write.h"
+#include "build/build_blocks.h"
+#include "build/build_method.h"
 
 /* ---------------------------------------------------------- pages (gin_pages.c) */
 
@@ -32,7 +33,7 @@ typedef struct GsGinPages GsGinPages;
  * For an empty GIN index, open and locked as for ambuild; allocates in the current memory context.
  * part: a range of it; NULL: all pages.
  */
-extern GsGinPages *gs_gin_pages_begin(Relation index, const GsIndexPart *part);
+extern GsGinPages *gs_gin_pages_begin(Relation index, const GsBuildPart *part);
 
 /*
  * The next key, greater than the one before by ginCompareAttEntries(), which only an assertion
@@ -51,7 +52,7 @@ extern void gs_gin_pages_add_tids(GsGinPages *pages, const ItemPointerData *tids
 
 /*
  * Writes the remaining pages.  A range: leaves in a file of part->files what the levels above need
- * to know, and leaves the ranges (gs_index_ranges_leave()).  Otherwise also the metapage, and makes
+ * to know, and leaves the ranges (gs_build_ranges_leave()).  Otherwise also the metapage, and makes
  * sure that the file will be synced.
  */
 extern void gs_gin_pages_end(GsGinPages *pages);
@@ -63,14 +64,14 @@ extern void gs_gin_pages_abandon(GsGinPages *pages);
  * After all participants have left the ranges: writes the last leaf page of each, the levels above,
  * and the metapage, and makes sure that the file will be synced.
  */
-extern void gs_gin_pages_write_upper(Relation index, const GsIndexPart *part);
+extern void gs_gin_pages_write_upper(Relation index, const GsBuildPart *part);
 
 /* ------------------------------------------------- posting trees (gin_posting.c) */
 
 typedef struct GsGinPosting GsGinPosting;
 
 /* For any number of trees, one after another.  Allocates in the current memory context. */
-extern GsGinPosting *gs_gin_posting_create(GsIndexBlocks *blocks);
+extern GsGinPosting *gs_gin_posting_create(GsBuildBlocks *blocks);
 
 /*
  * Adds ascending TIDs to a tree, the first of which begins it.  Returns how many it took: all if
