@@ -29,7 +29,7 @@ my $library = PostgreSQL::Test::Utils::tempdir() . '/gin.so';
 
 command_ok([ $node->config_data('--cc'), split(' ', $node->config_data('--cflags')), '-Wno-declaration-after-statement',
 		'-fPIC', '-shared', '-I', $node->config_data('--includedir-server'), '-I', "$root/src", '-I', "$root/test", '-o', $library,
-		glob("$root/test/gin/*.c $root/src/gin/gin_p*.c"), map { "$root/src/$_.c" } qw(index/index_blocks index/index_ranges pg_compat) ],
+		glob("$root/test/gin/*.c $root/src/gin/gin_p*.c"), map { "$root/src/$_.c" } qw(build/build_blocks build/build_ranges pg_compat) ],
 	'the module is built');
 my $has_amcheck = has_extension($node, 'amcheck') &&
   $node->safe_psql('postgres', q{CREATE EXTENSION amcheck; SELECT count(*) FROM pg_proc WHERE proname = 'gin_index_check'});

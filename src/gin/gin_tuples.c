@@ -102,8 +102,8 @@ add_tid(KeyWriter *writer, uint64 number)
 		return;
 	if (writer->ntids == MOST_TIDS)
 		write_tids(writer);
-	ItemPointerSet(&writer->tids[writer->ntids++], gs_gin_block_of(number),
-				   gs_gin_offset_of(number));
+	ItemPointerSet(&writer->tids[writer->ntids], gs_gin_block_of(number), gs_gin_offset_of(number));
+	writer->ntids++;			/* PostgreSQL 15 has a macro that evaluates its arguments twice */
 	writer->written = number;
 }
 

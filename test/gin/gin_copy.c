@@ -39,7 +39,7 @@ typedef struct Copy
 	Relation	target;
 	int64		nkeys;			/* of the source */
 	int64		nadded;
-	GsIndexPart part;			/* of the range that is written */
+	GsBuildPart part;			/* of the range that is written */
 	GsGinPages *pages;
 	instr_time	time;
 } Copy;
@@ -93,7 +93,7 @@ copy_entries(void *arg, bool first, OffsetNumber attribute, Datum key, GinNullCa
 	}
 	gs_gin_pages_add_tids(copy->pages, tids, ntids);
 	if (copy->part.ranges)
-		(void) gs_index_ranges_add_rows(copy->part.ranges, copy->part.number, ntids);
+		(void) gs_build_ranges_add_rows(copy->part.ranges, copy->part.number, ntids);
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_ACCUM_DIFF(copy->time, end, start);
 }
@@ -101,11 +101,11 @@ copy_entries(void *arg, bool first, OffsetNumber attribute, Datum key, GinNullCa
 static void
 open_ranges(Copy *copy, int nranges, const GinWalkCounts *counts)
 {
-	copy->part.ranges = palloc0(gs_index_ranges_bytes(nranges));
+	copy->part.ranges = palloc0(gs_build_ranges_bytes(nranges));
 	copy->part.files = palloc0(sizeof(SharedFileSet));
 	SharedFileSetInit(copy->part.files, NULL);
-	gs_index_ranges_init(copy->part.ranges);
-	gs_index_ranges_open(copy->part.ranges, copy->target, nranges, counts->nblocks, counts->ntids);
+	gs_build_ranges_init(copy->part.ranges, GIN_ROOT_BLKNO + 1);
+	gs_build_ranges_open(copy->part.ranges, copy->target, nranges, counts->nblocks, counts->ntids);
 }
 
 static void
