@@ -24,31 +24,8 @@ $node->append_conf('postgresql.conf', join("\n", 'autovacuum = off', 'jit = off'
 	"maintenance_work_mem = '256MB'", 'enable_seqscan = off', 'max_parallel_workers_per_gather = 0', ''));
 $node->start;
 
-my $root = "$FindBin::RealBin/..";
-my $library = PostgreSQL::Test::Utils::tempdir() . '/gin.so';
-
-command_ok([ $node->config_data('--cc'), split(' ', $node->config_data('--cflags')), '-Wno-declaration-after-statement',
-		'-fPIC', '-shared', '-I', $node->config_data('--includedir-server'), '-I', "$root/src", '-I', "$root/test", '-o', $library,
-		glob("$root/test/gin/*.c $root/src/gin/gin_p*.c"), map { "$root/src/$_.c" } qw(build/build_blocks build/build_ranges pg_compat) ],
-	'the module is built');
-my $has_amcheck = has_extension($node, 'amcheck') &&
-  $node->safe_psql('postgres', q{CREATE EXTENSION amcheck; SELECT count(*) FROM pg_proc WHERE proname = 'gin_index_check'});
-
-$node->safe_psql('postgres', qq{
-	CREATE FUNCTION gin_entries(index regclass, OUT attribute int2, OUT category int2, OUT key text, OUT tid tid)
-		RETURNS SETOF record LANGUAGE c STRICT AS '$library';
-	CREATE FUNCTION gin_check(index regclass, OUT keys int8, OUT tids int8, OUT entry_pages int8, OUT data_pages int8,
-			OUT list_pages int8, OUT free_pages int8, OUT blocks int8, OUT height int4, OUT tree_height int4, OUT meta text)
-		LANGUAGE c STRICT AS '$library';
-	CREATE FUNCTION gin_copy(source regclass, target regclass, ranges int4) RETURNS float8 LANGUAGE c STRICT AS '$library';
-	CREATE FUNCTION gin_fill(target regclass, keys int4, tids int4, step int4) RETURNS void LANGUAGE c STRICT AS '$library';
-	@{[ $has_amcheck ? '' : "CREATE FUNCTION gin_index_check(regclass) RETURNS void LANGUAGE sql AS ''" ]};
-});
+create_gin_functions($node);
 $node->safe_psql('postgres', <<'SQL');
--- The number of entries and a hash of them, which does not depend on their order.
-CREATE FUNCTION contents(index regclass) RETURNS text LANGUAGE sql AS $$
-	SELECT count(*) || ' ' || coalesce(sum(hash_record_extended(e, 0)), 0) FROM gin_entries(index) e
-$$;
 -- Is the copy right?  A range may have a leaf that is not full, and blocks that are left over.
 CREATE FUNCTION verdict(original regclass, copy regclass, ranges int) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
@@ -63,7 +40,7 @@ BEGIN
 		WHEN b.meta <> format('%s %s %s %s', b.keys, b.entry_pages, b.data_pages, b.blocks) THEN b::text
 		WHEN b.blocks - b.free_pages > a.blocks + CASE ranges WHEN 1 THEN 0 ELSE ranges END OR b.free_pages > 8 * ranges THEN format('larger: %s than %s', b, a)
 		WHEN ranges = 1 AND b.free_pages > 0 THEN 'free pages: ' || b
-		WHEN contents(original) <> contents(copy) THEN 'other entries'
+		WHEN gin_contents(original) <> gin_contents(copy) THEN 'other entries'
 		ELSE 'right' END;
 END $$;
 -- Results with the index and without it.
@@ -151,7 +128,7 @@ sub is_maintained
 	is($node->safe_psql('postgres', "SELECT tids >= 0, free_pages > 0, $queries FROM gin_check('copy'), gin_index_check('copy')"),
 		"t|t|$same", "$what: deletes and deleted pages");
 	$node->safe_psql('postgres', "$insert; VACUUM ANALYZE input; CREATE INDEX original ON input USING gin ($columns)");
-	is($node->safe_psql('postgres', "SELECT $queries, contents('original') = contents('copy') FROM gin_check('copy'), gin_index_check('copy')"),
+	is($node->safe_psql('postgres', "SELECT $queries, gin_contents('original') = gin_contents('copy') FROM gin_check('copy'), gin_index_check('copy')"),
 		"$same|t", "$what: inserts after that");
 }
 
@@ -215,7 +192,7 @@ foreach my $persistence ('', 'UNLOGGED')
 		SELECT gin_copy('original', 'copy', 1), gin_copy('original', 'copy', 3)});
 	$node->stop('immediate');
 	$node->start;
-	is($node->safe_psql('postgres', q{SELECT contents('original') = contents('copy'), tids FROM gin_check('copy'), gin_index_check('copy')}),
+	is($node->safe_psql('postgres', q{SELECT gin_contents('original') = gin_contents('copy'), tids FROM gin_check('copy'), gin_index_check('copy')}),
 		$persistence ? 't|0' : 't|146984', "$persistence after a crash");
 }
 
