@@ -16,7 +16,7 @@
  *											   /		  |			 \
  *		leaves	  | key 1 | key 2 |	 ->	 | key 3 | key 4 |	->	| key 5 |
  *
- * PostgreSQL's build, which inserts keys, leaves half of a page free when it splits it.
+ * PostgreSQL's build inserts keys, so it leaves pages half empty where it splits them.
  *
  * Pages have no left links.  In a range, all leaves but the last one are written; that one and the
  * downlinks of the others go to a file.  The process that writes the levels above reads the files
@@ -37,6 +37,15 @@
 #include "storage/buffile.h"
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
+
+/*
+ * What is left free of a page, as in a btree, unless it would be less than 70 % full: as full as
+ * PostgreSQL's.  Without this, an index of 100,000 tsvectors, of 200,000 lexemes, has 11 MB instead
+ * of 13 MB, but 22 MB instead of 13 MB after 10 % more rows, because nearly all pages have been
+ * split; PostgreSQL's has 22 MB before and after (2026-11-28).
+ */
+#define LEAST_SPACE		(BLCKSZ / 10)
+#define MOST_SPACE		(BLCKSZ * 3 / 10)
 
 /* TIDs that are collected: more than fit in any tuple. */
 #define MAX_COLLECTED	(INDEX_SIZE_MASK + 1)
@@ -150,6 +159,17 @@ finish_page(GsGinPages *pages, Level *level, BlockNumber next)
 	pfree(downlink);
 }
 
+/* Is the page of a level full, if a tuple comes?  The first one may be the only one, the root. */
+static bool
+is_full(const Level *level, Size size)
+{
+	const Size	needed = size + sizeof(ItemIdData);
+	const Size	space = PageGetExactFreeSpace(level->page);
+
+	return space < needed ||
+		(space < needed + LEAST_SPACE && space < MOST_SPACE && level->block != InvalidBlockNumber);
+}
+
 /* A place for a tuple, of a size that is a multiple of 8, on the page of a level. */
 static char *
 reserve(GsGinPages *pages, Level *level, Size size)
@@ -157,7 +177,7 @@ reserve(GsGinPages *pages, Level *level, Size size)
 	PageHeader	header = (PageHeader) level->page;
 	ItemIdData	id = {.lp_len = size,.lp_flags = LP_NORMAL};
 
-	if (header->pd_upper - header->pd_lower < size + sizeof(ItemIdData))
+	if (is_full(level, size))
 	{
 		finish_page(pages, level, InvalidBlockNumber);
 		header = (PageHeader) level->page;
