@@ -16,8 +16,8 @@
  * than the last one, the list is emitted, and the next one begins.  When the arena and the slots
  * have reached the limit, all lists are emitted, and the table begins again, with the same memory.
  *
- * Of several keys, the slots and the entries are prefetched before they are needed: each is a cache
- * miss if there are many keys.
+ * Of several keys, the slots, the entries and the ends of their lists are prefetched before they are
+ * needed: each is a cache miss if there are many keys.
  *
  *-------------------------------------------------------------------------
  */
@@ -35,7 +35,7 @@
 
 /* A list has 16 << class bytes. */
 #define LEAST_LIST_BYTES	16
-#define NCLASSES		10
+#define NCLASSES		7
 StaticAssertDecl(LEAST_LIST_BYTES << (NCLASSES - 1) == GS_GIN_REST_BYTES,
 				 "the longest list has the highest class");
 
@@ -446,6 +446,7 @@ add_batch(GsGinAccumulator *accumulator, OffsetNumber attribute, const Datum *ke
 	const FormData_pg_attribute *type = TupleDescAttr(accumulator->state->origTupdesc,
 													  attribute - 1);
 	Wanted		wanted[BATCH_KEYS];
+	Entry	   *entries[BATCH_KEYS];
 
 	for (int i = 0; i < nkeys; i++)
 	{
@@ -459,7 +460,12 @@ add_batch(GsGinAccumulator *accumulator, OffsetNumber attribute, const Datum *ke
 		__builtin_prefetch(slot->entry, 1);
 	}
 	for (int i = 0; i < nkeys; i++)
-		add_tid(accumulator, find_entry(accumulator, attribute, GIN_CAT_NORM_KEY, &wanted[i]), tid);
+	{
+		entries[i] = find_entry(accumulator, attribute, GIN_CAT_NORM_KEY, &wanted[i]);
+		__builtin_prefetch(entries[i]->rest + entries[i]->used, 1);
+	}
+	for (int i = 0; i < nkeys; i++)
+		add_tid(accumulator, entries[i], tid);
 }
 
 /* Adds a TID to a key of a category whose keys are all alike. */

@@ -31,7 +31,7 @@
 #include "build/build_row.h"
 
 /* The most bytes of the rest, with its header. */
-#define GS_GIN_REST_BYTES	8192
+#define GS_GIN_REST_BYTES	1024
 
 /* The most bytes of a difference. */
 #define GS_GIN_DIFFERENCE_BYTES		7
@@ -79,10 +79,21 @@ gs_gin_number_of_column(int64 tid)
 								ItemPointerGetOffsetNumberNoCheck(&pointer));
 }
 
-/* Writes a difference.  Returns the end. */
+/*
+ * Writes a difference; there must be space for the longest.  Returns the end.  Whether it takes one
+ * byte or two is not decided by a branch, which would be mispredicted often.
+ */
 static inline char *
 gs_gin_difference_put(char *at, uint64 difference)
 {
+	if (likely(difference < 1 << 14))
+	{
+		const int	is_long = difference >= 0x80;
+
+		at[0] = (char) ((difference & 0x7F) | is_long << 7);
+		at[1] = (char) (difference >> 7);
+		return at + 1 + is_long;
+	}
 	for (; difference >= 0x80; difference >>= 7)
 		*at++ = (char) (difference | 0x80);
 	*at++ = (char) difference;
