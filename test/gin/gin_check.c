@@ -29,12 +29,12 @@ PG_MODULE_MAGIC;
 PG_FUNCTION_INFO_V1(gin_entries);
 PG_FUNCTION_INFO_V1(gin_check);
 
-typedef struct Output
+typedef struct GinOutput
 {
 	ReturnSetInfo *result;
 	FmgrInfo	functions[INDEX_MAX_KEYS];	/* for the keys of each column */
 	MemoryContext row;
-} Output;
+} GinOutput;
 
 static Relation
 open_gin(Oid oid)
@@ -52,7 +52,7 @@ static void
 return_entries(void *arg, bool first, OffsetNumber attribute, Datum key, GinNullCategory category,
 			   ItemPointerData *tids, int ntids)
 {
-	Output	   *output = arg;
+	GinOutput  *output = arg;
 	MemoryContext caller = MemoryContextSwitchTo(output->row);
 	const bool	is_null = category != GIN_CAT_NORM_KEY;
 	bool		nulls[4] = {false, false, is_null, false};
@@ -73,7 +73,7 @@ Datum
 gin_entries(PG_FUNCTION_ARGS)
 {
 	Relation	index = open_gin(PG_GETARG_OID(0));
-	Output		output = {.result = (ReturnSetInfo *) fcinfo->resultinfo};
+	GinOutput	output = {.result = (ReturnSetInfo *) fcinfo->resultinfo};
 	GinState   *state = palloc(sizeof(GinState));
 
 	InitMaterializedSRF(fcinfo, 0);

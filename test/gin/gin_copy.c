@@ -34,7 +34,7 @@ PG_FUNCTION_INFO_V1(gin_fill);
 /* TIDs of a call. */
 #define CHUNK		1000
 
-typedef struct Copy
+typedef struct GinCopy
 {
 	Relation	target;
 	int64		nkeys;			/* of the source */
@@ -42,7 +42,7 @@ typedef struct Copy
 	GsBuildPart part;			/* of the range that is written */
 	GsGinPages *pages;
 	instr_time	time;
-} Copy;
+} GinCopy;
 
 /* Removes the contents.  As a build, this has a transaction ID, so the commit waits for the log. */
 static void
@@ -53,13 +53,13 @@ empty_index(Relation index)
 }
 
 static void
-begin_range(Copy *copy)
+begin_range(GinCopy *copy)
 {
 	copy->pages = gs_gin_pages_begin(copy->target, copy->part.ranges ? &copy->part : NULL);
 }
 
 static void
-end_range(Copy *copy)
+end_range(GinCopy *copy)
 {
 	gs_gin_pages_end(copy->pages);
 	copy->part.number++;
@@ -67,7 +67,7 @@ end_range(Copy *copy)
 
 /* The number of the first key that is not in the current range. */
 static int64
-end_of_range(const Copy *copy)
+end_of_range(const GinCopy *copy)
 {
 	return copy->nkeys * (copy->part.number + 1) / copy->part.ranges->nranges;
 }
@@ -76,7 +76,7 @@ static void
 copy_entries(void *arg, bool first, OffsetNumber attribute, Datum key, GinNullCategory category,
 			 ItemPointerData *tids, int ntids)
 {
-	Copy	   *copy = arg;
+	GinCopy    *copy = arg;
 	instr_time	start;
 	instr_time	end;
 
@@ -99,7 +99,7 @@ copy_entries(void *arg, bool first, OffsetNumber attribute, Datum key, GinNullCa
 }
 
 static void
-open_ranges(Copy *copy, int nranges, const GinWalkCounts *counts)
+open_ranges(GinCopy *copy, int nranges, const GinWalkCounts *counts)
 {
 	copy->part.ranges = palloc0(gs_build_ranges_bytes(nranges));
 	copy->part.files = palloc0(sizeof(SharedFileSet));
@@ -109,7 +109,7 @@ open_ranges(Copy *copy, int nranges, const GinWalkCounts *counts)
 }
 
 static void
-write_rest(Copy *copy)
+write_rest(GinCopy *copy)
 {
 	end_range(copy);
 	if (copy->part.ranges == NULL)
@@ -127,7 +127,7 @@ Datum
 gin_copy(PG_FUNCTION_ARGS)
 {
 	Relation	source = index_open(PG_GETARG_OID(0), AccessShareLock);
-	Copy		copy = {.target = index_open(PG_GETARG_OID(1), AccessExclusiveLock)};
+	GinCopy		copy = {.target = index_open(PG_GETARG_OID(1), AccessExclusiveLock)};
 	const GinWalkCounts counts = gin_walk(source, NULL, NULL);
 	instr_time	start;
 	instr_time	end;

@@ -27,7 +27,7 @@
 /* More than any tree has. */
 #define MAX_HEIGHT		40
 
-typedef struct Walk
+typedef struct GinWalk
 {
 	Relation	index;
 	GinState	state;
@@ -43,10 +43,10 @@ typedef struct Walk
 	IndexTuple	tuple;			/* the leaf tuple that was read last; NULL: none */
 	bool		first;			/* nothing of its TIDs was given to the function */
 	ItemPointerData last;		/* its last TID so far */
-} Walk;
+} GinWalk;
 
 static void
-wrong(const Walk *walk, BlockNumber block, const char *what)
+wrong(const GinWalk *walk, BlockNumber block, const char *what)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_INDEX_CORRUPTED),
@@ -55,7 +55,7 @@ wrong(const Walk *walk, BlockNumber block, const char *what)
 
 /* A copy of a page. */
 static Page
-read_page(const Walk *walk, BlockNumber block)
+read_page(const GinWalk *walk, BlockNumber block)
 {
 	Page		copy = palloc(BLCKSZ);
 	Buffer		buffer;
@@ -75,7 +75,7 @@ read_page(const Walk *walk, BlockNumber block)
  * level.
  */
 static Page
-reach_page(Walk *walk, BlockNumber block, BlockNumber *links, int depth, bool last)
+reach_page(GinWalk *walk, BlockNumber block, BlockNumber *links, int depth, bool last)
 {
 	Page		page = read_page(walk, block);
 
@@ -105,7 +105,7 @@ clear_links(BlockNumber *links)
 /* -------------------------------------------------------------------- TIDs */
 
 static void
-take_tids(Walk *walk, BlockNumber block, ItemPointerData *tids, int ntids)
+take_tids(GinWalk *walk, BlockNumber block, ItemPointerData *tids, int ntids)
 {
 	GinNullCategory category;
 	const Datum key = gintuple_get_key(&walk->state, walk->tuple, &category);
@@ -126,7 +126,7 @@ take_tids(Walk *walk, BlockNumber block, ItemPointerData *tids, int ntids)
 }
 
 static void
-walk_data_leaf(Walk *walk, BlockNumber block, Page page, const ItemPointerData *bound)
+walk_data_leaf(GinWalk *walk, BlockNumber block, Page page, const ItemPointerData *bound)
 {
 	GinPostingList *list = GinDataLeafPageGetPostingList(page);
 	const char *end = (char *) list + GinDataLeafPageGetPostingListSize(page);
@@ -152,7 +152,7 @@ walk_data_leaf(Walk *walk, BlockNumber block, Page page, const ItemPointerData *
 
 /* bound: of its item; NULL: it is the last page of its level. */
 static void
-walk_data_page(Walk *walk, BlockNumber block, int depth, const ItemPointerData *bound)
+walk_data_page(GinWalk *walk, BlockNumber block, int depth, const ItemPointerData *bound)
 {
 	Page		page = reach_page(walk, block, walk->data_links, depth, bound == NULL);
 	const int	nitems = GinPageGetOpaque(page)->maxoff;
@@ -194,7 +194,7 @@ walk_data_page(Walk *walk, BlockNumber block, int depth, const ItemPointerData *
 /* ------------------------------------------------------------------- entries */
 
 static int
-compare_keys(Walk *walk, IndexTuple a, IndexTuple b)
+compare_keys(GinWalk *walk, IndexTuple a, IndexTuple b)
 {
 	GinNullCategory a_category;
 	GinNullCategory b_category;
@@ -208,7 +208,7 @@ compare_keys(Walk *walk, IndexTuple a, IndexTuple b)
 
 /* The tuple at an offset. */
 static IndexTuple
-tuple_at(const Walk *walk, BlockNumber block, Page page, OffsetNumber offset)
+tuple_at(const GinWalk *walk, BlockNumber block, Page page, OffsetNumber offset)
 {
 	const ItemIdData *id = PageGetItemId(page, offset);
 	IndexTuple	tuple = (IndexTuple) PageGetItem(page, PageGetItemId(page, offset));
@@ -223,7 +223,7 @@ tuple_at(const Walk *walk, BlockNumber block, Page page, OffsetNumber offset)
 }
 
 static void
-walk_list(Walk *walk, BlockNumber block, IndexTuple tuple)
+walk_list(GinWalk *walk, BlockNumber block, IndexTuple tuple)
 {
 	GinPostingList *list = (GinPostingList *) GinGetPosting(tuple);
 	ItemPointerData *tids;
@@ -239,7 +239,7 @@ walk_list(Walk *walk, BlockNumber block, IndexTuple tuple)
 }
 
 static void
-walk_leaf_tuple(Walk *walk, BlockNumber block, IndexTuple tuple)
+walk_leaf_tuple(GinWalk *walk, BlockNumber block, IndexTuple tuple)
 {
 	if (walk->tuple && compare_keys(walk, walk->tuple, tuple) >= 0)
 		wrong(walk, block, "has keys in wrong order");
@@ -262,7 +262,7 @@ walk_leaf_tuple(Walk *walk, BlockNumber block, IndexTuple tuple)
 
 /* downlink: NULL: it is the last page of its level. */
 static void
-walk_entry_page(Walk *walk, BlockNumber block, int depth, IndexTuple downlink)
+walk_entry_page(GinWalk *walk, BlockNumber block, int depth, IndexTuple downlink)
 {
 	Page		page = reach_page(walk, block, walk->entry_links, depth, downlink == NULL);
 	const bool	is_leaf = GinPageIsLeaf(page);
@@ -300,7 +300,7 @@ walk_entry_page(Walk *walk, BlockNumber block, int depth, IndexTuple downlink)
 /* ---------------------------------------------------------------- all the rest */
 
 static void
-check_metapage(Walk *walk)
+check_metapage(GinWalk *walk)
 {
 	Page		page = read_page(walk, GIN_METAPAGE_BLKNO);
 
@@ -318,7 +318,7 @@ check_metapage(Walk *walk)
 
 /* Nothing refers to the block. */
 static void
-check_unreached(Walk *walk, BlockNumber block)
+check_unreached(GinWalk *walk, BlockNumber block)
 {
 	Page		page = read_page(walk, block);
 
@@ -334,7 +334,7 @@ check_unreached(Walk *walk, BlockNumber block)
 GinWalkCounts
 gin_walk(Relation index, GinWalkFunction function, void *arg)
 {
-	Walk	   *walk = palloc0(sizeof(Walk));
+	GinWalk    *walk = palloc0(sizeof(GinWalk));
 
 	walk->index = index;
 	walk->function = function;
