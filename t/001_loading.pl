@@ -186,7 +186,7 @@ is($node->safe_psql('postgres', q{
 		SELECT context, string_agg(substr(name, 9), ' ' ORDER BY name)
 		FROM pg_settings WHERE name LIKE 'gpusort.%' GROUP BY context ORDER BY context}),
 	"sighup|device device_idle device_memory_limit device_park_limit service_fault service_path service_timeout\nsuperuser|collation_fault device_session_sorts device_wait log_min_duration\n"
-	  . 'user|algorithm debug_plan device_min_rows enable_cluster enable_create_index enable_index_validation enable_parallel_index_write enable_ranges enabled engine force libc_collations min_rows planner_cost verify',
+	  . 'user|algorithm debug_plan device_min_rows enable_cluster enable_create_index enable_gin enable_index_validation enable_parallel_index_write enable_ranges enabled engine force libc_collations min_rows planner_cost verify',
 	'the settings are there, and any user may set those of a session, but not what it takes of what all share');
 
 # Settings from before the load are checked when the library is loaded.

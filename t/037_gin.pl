@@ -96,7 +96,7 @@ my $mixed = q{SELECT id,
 my @core = ('i', 't', 't COLLATE "C"', 'n', 'f', 'u', 'iv', 'b', 'r', 'bo', 'ts', 'j', 'j jsonb_path_ops', 'i, ts, j, t', 'ts, i, j jsonb_path_ops');
 my @contrib = ('s gin_trgm_ops', 'hstore(s, t[1])', '(ARRAY[k, id % 17]) gin__int_ops', 'k', '(k::numeric)', '(k::bigint)', '(k::float4)', 'm', 's', "(date '2020-01-01' + k)",
 	"(timestamp '2020-01-01' + k * interval '1 hour')", '(k::text::bpchar)', '(s::bytea)', '(k % 2 = 0)', '(md5(s)::uuid)', '(\'10.0.0.0\'::inet + k)', '(s::name)',
-	's gin_trgm_ops, k, m, t', '((k % 100)::"char")', '(k::numeric::money)', '(k::bit(10))');
+	's gin_trgm_ops, k, m, t', '((k % 100)::"char")', '(k::bit(10))');
 
 @contrib = () unless $has_contrib;
 push @core, 't COLLATE "de-x-icu"', 't COLLATE "und-x-icu"' if has_icu($node);
@@ -262,12 +262,12 @@ sub is_same_error
 	return;
 }
 
-fill(q{SELECT id, ARRAY[id::text, CASE WHEN id = 15000 THEN (SELECT string_agg(md5(i::text), '') FROM generate_series(1, 100) i) END] AS t, ARRAY[id] AS i FROM generate_series(1, 20000) id});
+fill(q{SELECT id, ARRAY[id::text, CASE WHEN id = 15000 THEN (SELECT string_agg(md5(i::text), '') FROM generate_series(1, 100) i) END] AS t, ARRAY[CASE WHEN id = 15000 THEN (SELECT string_agg(md5(i::text), '') FROM generate_series(1, 400) i) END] AS u, ARRAY[id] AS i FROM generate_series(1, 20000) id});
 foreach my $workers (0, 3)
 {
 	$node->safe_psql('postgres', "ALTER TABLE input SET (parallel_workers = $workers)");
 	is_same_error("a key that is too long, $workers workers", 't', qr/ERROR:  54000: index row size \d+ exceeds maximum \d+ for index "never"/);
-	is_same_error("a key that is too long for a page, $workers workers", "(ARRAY[t[1], t[2] || t[2] || t[2]])", qr/ERROR:  54000: index row requires \d+ bytes, maximum size is \d+/);
+	is_same_error("a key that is too long for a page, $workers workers", 'u', qr/ERROR:  54000: index row requires \d+ bytes, maximum size is \d+/);
 	is_same_error("an error of an expression, $workers workers", '(ARRAY[1 / (id - 15000)])', qr/ERROR:  22012: division by zero/);
 }
 is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_class WHERE relname = \'never\''), '0', 'nothing is left');
