@@ -332,7 +332,7 @@ like($node->safe_psql('postgres', qq{
 
 my ($symbols) = run_command([ 'nm', '-D', $node->config_data('--pkglibdir') . '/gpusort.so' ]);
 is(join(' ', sort($symbols =~ / [TDBR] ((?!__|_edata|_end|_init|_fini)\w+)/g)),
-	'Pg_magic_func _PG_init gpusort_advise_indexes gpusort_calibrate gpusort_service_status gpusort_stat_activity gpusort_stat_databases gpusort_stat_device gpusort_stat_reset gpusort_version gs_index_parallel_main gs_supervisor_main '
+	'Pg_magic_func _PG_init gpusort_advise_indexes gpusort_calibrate gpusort_service_status gpusort_stat_activity gpusort_stat_databases gpusort_stat_device gpusort_stat_reset gpusort_version gs_gin_build_worker gs_index_btree_worker gs_supervisor_main '
 	  . 'pg_finfo_gpusort_advise_indexes pg_finfo_gpusort_calibrate pg_finfo_gpusort_service_status pg_finfo_gpusort_stat_activity pg_finfo_gpusort_stat_databases '
 	  . 'pg_finfo_gpusort_stat_device pg_finfo_gpusort_stat_reset pg_finfo_gpusort_version',
 	'the library exports what PostgreSQL calls, and nothing else');
