@@ -24,6 +24,7 @@
 #include "postgres.h"
 
 #include "gin/gin_accumulate.h"
+#include "store/store_space.h"
 
 #include "common/pg_prng.h"
 #include "miscadmin.h"
@@ -39,10 +40,14 @@
 StaticAssertDecl(LEAST_LIST_BYTES << (NCLASSES - 1) == GS_GIN_REST_BYTES,
 				 "the longest list has the highest class");
 
-/* The arena's blocks have this part of the memory limit, but not less or more than these. */
-#define BLOCK_PART		16
+/*
+ * The arena's blocks have this part of the memory limit, but not less or more than these.  Large ones
+ * have huge pages (store/store_runtime.c): entries are accessed in no order, and each access to a
+ * small page would miss the TLB.
+ */
+#define BLOCK_PART		8
 #define LEAST_BLOCK_BYTES	((Size) 8 << 10)
-#define MOST_BLOCK_BYTES	((Size) 1 << 20)
+#define MOST_BLOCK_BYTES	((Size) 8 << 20)
 
 #define LEAST_SLOTS		1024
 
@@ -75,15 +80,17 @@ typedef struct Slot
 typedef struct ArenaBlock
 {
 	struct ArenaBlock *next;
-	Size		nbytes;
+	Size		nbytes;			/* with this header */
 } ArenaBlock;
+
+#define BLOCK_HEADER_BYTES	MAXALIGN(sizeof(ArenaBlock))
 
 struct GsGinAccumulator
 {
 	GinState   *state;
 	GsGinEmit	emit;
 	void	   *arg;
-	MemoryContext context;
+	GsRuntime	runtime;		/* allocates the slots and blocks */
 	Size		memory_limit;
 	uint64		seed;			/* of hashes, so that nobody can choose keys with equal ones */
 
@@ -103,6 +110,31 @@ struct GsGinAccumulator
 	void	   *empty_rest;		/* of a single TID */
 };
 
+/* -------------------------------------------------------------------- memory */
+
+/* ERROR if there is no memory. */
+static void *
+allocate_large(GsGinAccumulator *accumulator, Size nbytes)
+{
+	void	   *memory = accumulator->runtime.allocate(accumulator->runtime.arg, nbytes);
+
+	if (memory == NULL)
+		gs_store_report_no_memory();
+	return memory;
+}
+
+static void *
+allocate_zeroed(GsGinAccumulator *accumulator, Size nbytes)
+{
+	return memset(allocate_large(accumulator, nbytes), 0, nbytes);
+}
+
+static void
+release_large(GsGinAccumulator *accumulator, void *memory, Size nbytes)
+{
+	accumulator->runtime.release(accumulator->runtime.arg, memory, nbytes);
+}
+
 GsGinAccumulator *
 gs_gin_accumulator_create(GinState *state, Size memory_limit, GsGinEmit emit, void *arg)
 {
@@ -111,11 +143,11 @@ gs_gin_accumulator_create(GinState *state, Size memory_limit, GsGinEmit emit, vo
 	accumulator->state = state;
 	accumulator->emit = emit;
 	accumulator->arg = arg;
-	accumulator->context = CurrentMemoryContext;
+	gs_store_runtime_init(&accumulator->runtime, CurrentMemoryContext);
 	accumulator->memory_limit = memory_limit;
 	accumulator->seed = pg_prng_uint64(&pg_global_prng_state);
 	accumulator->nslots = LEAST_SLOTS;
-	accumulator->slots = palloc0(sizeof(Slot) * LEAST_SLOTS);
+	accumulator->slots = allocate_zeroed(accumulator, sizeof(Slot) * LEAST_SLOTS);
 	accumulator->block_bytes = Min(Max(memory_limit / BLOCK_PART, LEAST_BLOCK_BYTES),
 								   MOST_BLOCK_BYTES);
 	accumulator->empty_rest = palloc(VARHDRSZ);
@@ -123,26 +155,24 @@ gs_gin_accumulator_create(GinState *state, Size memory_limit, GsGinEmit emit, vo
 	return accumulator;
 }
 
-/* -------------------------------------------------------------------- memory */
-
 /* Begins a block of at least so many bytes. */
 static pg_noinline void
 begin_block(GsGinAccumulator *accumulator, Size nbytes)
 {
 	ArenaBlock *block = accumulator->free_blocks;
 
-	if (block != NULL && nbytes <= block->nbytes)
+	if (block != NULL && nbytes + BLOCK_HEADER_BYTES <= block->nbytes)
 		accumulator->free_blocks = block->next;
 	else
 	{
-		nbytes = Max(nbytes, accumulator->block_bytes);
-		block = MemoryContextAllocHuge(accumulator->context, MAXALIGN(sizeof(ArenaBlock)) + nbytes);
+		nbytes = Max(nbytes + BLOCK_HEADER_BYTES, accumulator->block_bytes);
+		block = allocate_large(accumulator, nbytes);
 		block->nbytes = nbytes;
 	}
 	block->next = accumulator->blocks;
 	accumulator->blocks = block;
-	accumulator->free = (char *) block + MAXALIGN(sizeof(ArenaBlock));
-	accumulator->end = accumulator->free + block->nbytes;
+	accumulator->free = (char *) block + BLOCK_HEADER_BYTES;
+	accumulator->end = (char *) block + block->nbytes;
 	accumulator->used_bytes += block->nbytes;
 }
 
@@ -201,7 +231,7 @@ free_blocks(GsGinAccumulator *accumulator)
 			accumulator->free_blocks = block;
 		}
 		else
-			pfree(block);
+			release_large(accumulator, block, block->nbytes);
 	}
 	accumulator->blocks = NULL;
 	accumulator->free = accumulator->end = NULL;
@@ -374,13 +404,11 @@ double_slots(GsGinAccumulator *accumulator)
 	if (2 * nold * sizeof(Slot) > accumulator->memory_limit / SLOTS_PART)
 		return;
 	accumulator->nslots *= 2;
-	accumulator->slots = MemoryContextAllocExtended(accumulator->context,
-													sizeof(Slot) * accumulator->nslots,
-													MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	accumulator->slots = allocate_zeroed(accumulator, sizeof(Slot) * accumulator->nslots);
 	for (uint32 i = 0; i < nold; i++)
 		if (old[i].entry != NULL)
 			*free_slot(accumulator, old[i].hash) = old[i];
-	pfree(old);
+	release_large(accumulator, old, sizeof(Slot) * nold);
 }
 
 /* An ERROR if no index tuple can have the key. */
