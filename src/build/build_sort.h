@@ -76,7 +76,7 @@ extern void gs_build_sort_add(GsBuildSort *sort, TupleTableSlot *row);
 extern bool gs_build_sort_may_be_wrong(const GsBuildSort *sort);
 
 /*
- * An index tuple, from 1 on, does not sort after the previous one.  False: it may be wrong, and the
+ * A row, from 1 on, does not sort after the previous one.  False: it may be wrong, and the
  * index is to be built again.  True: ICU contradicts itself, so that no order may be right; the
  * first time with a WARNING, because PostgreSQL would build the index, too.  Otherwise an ERROR.
  */

@@ -279,6 +279,15 @@ finish_round(KeyWriter *writer)
 	MemoryContextReset(writer->scratch);
 }
 
+/* Notes that a key is not greater than the previous one, or a row not later. */
+static pg_noinline void
+note_wrong_order(KeyWriter *writer)
+{
+	writer->wrong_order = !gs_build_sort_permits_wrong_order(writer->sort, writer->index,
+															 writer->nrows + 1);
+}
+
+/* Adds the next row, unless it is in wrong order. */
 static void
 add_row(KeyWriter *writer, MinimalTuple row)
 {
@@ -287,8 +296,9 @@ add_row(KeyWriter *writer, MinimalTuple row)
 
 	CHECK_FOR_INTERRUPTS();
 	if (unlikely(order > 0 || (order == 0 && item.first < writer->last_first)))
-		writer->wrong_order = !gs_build_sort_permits_wrong_order(writer->sort, writer->index,
-																 writer->ntuples + 1);
+		note_wrong_order(writer);
+	if (unlikely(writer->wrong_order))
+		return;
 	if (order != 0)
 		begin_key(writer, &item);
 	drain(writer, item.first);
