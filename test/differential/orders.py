@@ -364,7 +364,7 @@ def _gin_column(rng, item):
         return f"{column.name} {rng.choice(['jsonb_ops', 'jsonb_path_ops'])}"
     if column.type == "tsvector" or column.type.endswith("[]"):
         return column.name
-    return rng.choice(["(ARRAY[{0}]{1})", "(ARRAY[{0}, NULL, {0}]{1})", "(CASE WHEN id % 5 > 0 THEN ARRAY[{0}, {0}] WHEN id % 3 = 0 THEN ARRAY[{0}][2:1] END{1})"]
+    return rng.choice(["(ARRAY[{0}]{1})", "(ARRAY[{0}, NULL, {0}]{1})", "(CASE WHEN id % 5 > 0 THEN ARRAY[{0}, {0}] WHEN id % 3 = 0 THEN (ARRAY[{0}])[2:1] END{1})"]
                       ).format(column.name, collation)
 
 
