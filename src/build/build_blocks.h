@@ -48,8 +48,8 @@ extern void gs_build_blocks_write(GsBuildBlocks *blocks, BlockNumber block, Page
 
 /*
  * Writes what has not been written yet.  In a range, waits for the previous range if the first page
- * is linked to its last one; otherwise makes sure that no crash after the end of the transaction loses
- * the pages.
+ * is linked to its last one; otherwise makes sure that no crash after the end of the transaction
+ * loses the pages.
  */
 extern void gs_build_blocks_end(GsBuildBlocks *blocks);
 

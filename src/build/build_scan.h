@@ -15,7 +15,7 @@
 /* Where the entries go. */
 typedef struct GsBuildSink
 {
-	TupleDesc	desc;			/* of a row: the columns of the index, and the heap TID (build_row.h) */
+	TupleDesc	desc;			/* of a row: what is indexed, and the heap TID (build_row.h) */
 	bool		any_order;		/* rows need not come in the order of their heap TIDs */
 	bool		stored;			/* values become what an index tuple stores: none is out of line */
 

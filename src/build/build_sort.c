@@ -306,8 +306,8 @@ gs_build_sort_permits_wrong_order(GsBuildSort *sort, Relation index, uint64 tupl
 	ereport(of_icu ? WARNING : ERROR,
 			(errcode(of_icu ? ERRCODE_WARNING : ERRCODE_INTERNAL_ERROR),
 			 errmsg("sort returned rows in wrong order"),
-			 errdetail("Index tuple " UINT64_FORMAT " does not sort after the previous one in index "
-					   "\"%s\".",
+			 errdetail("Index tuple " UINT64_FORMAT " does not sort after the previous one in "
+					   "index \"%s\".",
 					   tuple, RelationGetRelationName(index)),
 			 of_icu ?
 			 errhint("ICU contradicts itself: its sort keys and its comparison disagree for some "

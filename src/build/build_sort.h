@@ -58,9 +58,10 @@ extern char *gs_build_few_rows(double nrows);
 extern int	gs_build_expected_width(TupleDesc desc);
 
 /*
- * Creates a memory context below the current one.  memory_kb is for the scan, too.  careful: uses no device, and verifies the order
- * itself where keys are approximate.  shared, gather: those of several sorts, which may share one
- * job, and whose runs all of them can read; NULL: this is the only one.
+ * Creates a memory context below the current one.  memory_kb is for the scan, too.  careful: uses
+ * no device, and verifies the order itself where keys are approximate.  shared, gather: those of
+ * several sorts, which may share one job, and whose runs all of them can read; NULL: this is the
+ * only one.
  */
 extern GsBuildSort *gs_build_sort_begin(const GsBuildMethod *method, Relation index,
 										double expected_rows, int memory_kb, bool careful,

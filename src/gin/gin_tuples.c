@@ -56,7 +56,6 @@ typedef struct KeyWriter
 	const GsBuildPart *part;	/* NULL: the whole index */
 	GinState	state;
 	GsGinLayout layout;
-	int			natts;			/* columns of the index */
 	GsGinPages *pages;
 	TupleTableSlot *row;
 
@@ -69,7 +68,7 @@ typedef struct KeyWriter
 	Size		key_allocated;
 	uint64		last_first;		/* the first TID of its last row */
 
-	OpenRow    *open;			/* rows of the key; memory for the rest of those that were open stays */
+	OpenRow    *open;			/* rows of the key; those that are closed keep memory */
 	int			nopen;
 	int			nallocated;
 	uint64		written;		/* the last TID; 0: none of this key */
@@ -340,7 +339,6 @@ begin(Relation index, GsBuildSort *sort, const GsBuildPart *part)
 	writer->part = part;
 	initGinState(&writer->state, index);
 	writer->layout = gs_gin_layout(index);
-	writer->natts = RelationGetNumberOfAttributes(index);
 	writer->pages = gs_gin_pages_begin(index, part);
 	writer->row = MakeSingleTupleTableSlot(sort->sort.spec.desc, &TTSOpsMinimalTuple);
 	writer->open = palloc(sizeof(OpenRow));
