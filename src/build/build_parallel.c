@@ -460,7 +460,7 @@ gs_build_parallel_write(GsBuildParallel *parallel, const IndexInfo *info, GsBuil
 	if (ranges->given_up)
 		return false;
 	/* each range is in order, but they may not follow each other, or have all entries */
-	gap = gs_build_ranges_find_gap(ranges);
+	gap = sort->method->keeps_groups ? 0 : gs_build_ranges_find_gap(ranges);
 	if (gs_build_sort_may_be_wrong(sort) &&
 		(gap > 0 || gs_build_ranges_rows(ranges) != gs_build_sort_count(sort)))
 		return false;

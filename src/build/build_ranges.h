@@ -38,6 +38,7 @@ typedef struct GsBuildRange
 	GsBuildChunk unused;
 
 	/* only its own process uses these before it leaves */
+	/* if ranges divide rows anywhere */
 	ItemPointerData first_row;	/* heap TID; invalid: none */
 	ItemPointerData next_row;	/* that of the row that it ends before; invalid: none */
 	uint64		nrows;			/* written */

@@ -43,7 +43,7 @@ StaticAssertDecl(LEAST_LIST_BYTES << (NCLASSES - 1) == GS_GIN_REST_BYTES,
 /*
  * The arena's blocks have this part of the memory limit, but not less or more than these.  Large
  * ones have huge pages (store/store_runtime.c): entries are accessed in no order, and with small
- * pages 300,000 arrays or objects take an eighth to a third more processor time (AMD EPYC,
+ * pages 300,000 texts or objects take an eighth to a third more processor time (AMD EPYC,
  * 2026-11-28).
  */
 #define BLOCK_PART		8
