@@ -70,7 +70,7 @@ sub is_same
 	return;
 }
 
-sub fill
+sub fill_with
 {
 	my ($rows, $storage) = @_;
 
@@ -100,7 +100,7 @@ my @contrib = ('s gin_trgm_ops', 'hstore(s, t[1])', '(ARRAY[k, id % 17]) gin__in
 
 @contrib = () unless $has_contrib;
 push @core, 't COLLATE "de-x-icu"', 't COLLATE "und-x-icu"' if has_icu($node);
-fill($mixed);
+fill_with($mixed);
 $node->safe_psql('postgres', q{DELETE FROM input WHERE id % 50 = 1; ALTER TABLE input SET (parallel_workers = 3)});
 is_same('several processes', $_) foreach @core, @contrib;
 is_same('one process', $_, settings => 'SET max_parallel_maintenance_workers = 0; ') foreach @core, @contrib;
@@ -123,7 +123,7 @@ is($node->safe_psql('postgres', "DROP INDEX unknown; SELECT 1"), '1', 'which bui
 
 # ---------------------------------------------------------------- many rows, ranges
 
-fill('SELECT id, ARRAY[id, id % 10, (id * 7919::bigint) % 20000, (id * 104729::bigint) % 1000] AS i, ARRAY[1] AS one, ARRAY[hashint4(id)] AS h, id % 3 AS few FROM generate_series(1, 300000) id');
+fill_with('SELECT id, ARRAY[id, id % 10, (id * 7919::bigint) % 20000, (id * 104729::bigint) % 1000] AS i, ARRAY[1] AS one, ARRAY[hashint4(id)] AS h, id % 3 AS few FROM generate_series(1, 300000) id');
 $node->safe_psql('postgres', 'ALTER TABLE input SET (parallel_workers = 3)');
 foreach my $engine ('cpu', 'cuda')
 {
@@ -136,6 +136,38 @@ foreach my $engine ('cpu', 'cuda')
 	is_same("one process, $engine", 'i', settings => "$settings SET max_parallel_maintenance_workers = 0; ");
 	is_same("in little memory, $engine", 'i, h', settings => "$settings SET maintenance_work_mem = '4MB'; SET max_parallel_maintenance_workers = 0; ");
 	is_same("CONCURRENTLY would, $engine", 'i', rest => 'WHERE few = 1', settings => $settings);
+}
+
+# gpusortd is lost, or has little memory
+my $lost = qr/sort engine "cuda" failed, sorting again without it/;
+
+foreach my $fault ('copy_in:1:kill', 'pack:1:kill', 'sort_words:1:fail')
+{
+	restart_service($node, 'gpusort.service_fault' => $fault);
+	foreach my $workers (0, 3)
+	{
+		my $before = count_in_log($node, $lost);
+
+		is_same("$fault, $workers workers", 'i', settings => "SET gpusort.engine = cuda; SET max_parallel_maintenance_workers = $workers; ");
+		cmp_ok(count_in_log($node, $lost), '>', $before, 'the table was scanned again') if $fault ne 'sort_words:1:fail';
+	}
+}
+restart_service($node, 'gpusort.service_fault' => '', 'gpusort.device_memory_limit' => '1MB');
+is_same('1 MB of device memory', 'i, h', settings => 'SET gpusort.engine = cuda; SET gpusort.device_wait = 100; ');
+restart_service($node, 'gpusort.device_memory_limit' => '0');
+
+# wrong keys of texts of the C library: the index is built again
+SKIP:
+{
+	skip 'no collation en_US.utf8', 4 unless $node->safe_psql('postgres', "SELECT count(*) FROM pg_collation WHERE collname = 'en_US.utf8'");
+	foreach my $workers (0, 3)
+	{
+		my $before = count_in_log($node, qr/entries of index "ours" were sorted in wrong order/);
+
+		is_same("wrong keys, $workers workers", '(ARRAY[CASE WHEN id % 2 = 0 THEN \'a\' ELSE \'A\' END || i[3] % 50, md5(id::text)] COLLATE "en_US.utf8")',
+			settings => "SET gpusort.verify = off; SET gpusort.collation_fault = on; SET max_parallel_maintenance_workers = $workers; ");
+		cmp_ok(count_in_log($node, qr/entries of index "ours" were sorted in wrong order/), '>', $before, 'it was built again');
+	}
 }
 
 # the number of processes, also where PostgreSQL builds with one
@@ -174,7 +206,7 @@ is($node->safe_psql('postgres', "SELECT verdict('ours', 'theirs', 4)"), 'same', 
 is_rebuilt('REINDEX without the planner', 'SET max_parallel_maintenance_workers = 0; REINDEX INDEX INDEX_NAME');
 
 # unlogged and partitioned tables
-fill('SELECT id, ARRAY[id % 100, id % 7] AS i FROM generate_series(1, 20000) id');
+fill_with('SELECT id, ARRAY[id % 100, id % 7] AS i FROM generate_series(1, 20000) id');
 $node->safe_psql('postgres', 'ALTER TABLE input SET UNLOGGED');
 is_same('unlogged', 'i');
 $node->safe_psql('postgres', q{
@@ -189,7 +221,7 @@ is($node->safe_psql('postgres', q{SET gpusort.enable_gin = off; CREATE INDEX the
 $node->safe_psql('postgres', 'DROP TABLE parts');
 
 # what is not committed, deleted, or in HOT chains
-fill('SELECT id, ARRAY[id % 100, id % 7] AS i, 0 AS other FROM generate_series(1, 20000) id', '');
+fill_with('SELECT id, ARRAY[id % 100, id % 7] AS i, 0 AS other FROM generate_series(1, 20000) id', '');
 $node->safe_psql('postgres', q{
 	DROP TABLE input;
 	CREATE TABLE input (id int, i int[], other int) WITH (fillfactor = 40, parallel_workers = 3);
@@ -225,7 +257,7 @@ is($node->safe_psql('postgres', q{SET enable_seqscan = off; SELECT count(*) FROM
 
 foreach my $fastupdate ('on', 'off')
 {
-	fill('SELECT id, ARRAY[id % 100, id % 7, id % 10000] AS i FROM generate_series(1, 60000) id');
+	fill_with('SELECT id, ARRAY[id % 100, id % 7, id % 10000] AS i FROM generate_series(1, 60000) id');
 	$node->safe_psql('postgres', qq{
 		ALTER TABLE input SET (parallel_workers = 3);
 		CREATE INDEX ours ON input USING gin (i) WITH (fastupdate = $fastupdate);
@@ -262,7 +294,7 @@ sub is_same_error
 	return;
 }
 
-fill(q{SELECT id, ARRAY[id::text, CASE WHEN id = 15000 THEN (SELECT string_agg(md5(i::text), '') FROM generate_series(1, 100) i) END] AS t, ARRAY[CASE WHEN id = 15000 THEN (SELECT string_agg(md5(i::text), '') FROM generate_series(1, 400) i) END] AS u, ARRAY[id] AS i FROM generate_series(1, 20000) id});
+fill_with(q{SELECT id, ARRAY[id::text, CASE WHEN id = 15000 THEN (SELECT string_agg(md5(i::text), '') FROM generate_series(1, 100) i) END] AS t, ARRAY[CASE WHEN id = 15000 THEN (SELECT string_agg(md5(i::text), '') FROM generate_series(1, 400) i) END] AS u, ARRAY[id] AS i FROM generate_series(1, 20000) id});
 foreach my $workers (0, 3)
 {
 	$node->safe_psql('postgres', "ALTER TABLE input SET (parallel_workers = $workers)");
@@ -271,7 +303,7 @@ foreach my $workers (0, 3)
 	is_same_error("an error of an expression, $workers workers", '(ARRAY[1 / (id - 15000)])', qr/ERROR:  22012: division by zero/);
 }
 is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_class WHERE relname = \'never\''), '0', 'nothing is left');
-fill('SELECT id, ARRAY[hashint4(id), hashint4(-id), hashint4(id + 1000000)] AS i FROM generate_series(1, 300000) id');
+fill_with('SELECT id, ARRAY[hashint4(id), hashint4(-id), hashint4(id + 1000000)] AS i FROM generate_series(1, 300000) id');
 $node->safe_psql('postgres', 'ALTER TABLE input SET (parallel_workers = 3)');
 foreach my $workers (0, 3)
 {
@@ -283,7 +315,7 @@ foreach my $workers (0, 3)
 # cancel and termination, while it scans and while it writes
 create_interrupt($node);
 my ($control) = session($node);
-fill('SELECT id, ARRAY[hashint4(id), id % 10, hashint4(-id), hashint4(id + 1000000)] AS i FROM generate_series(1, 1000000) id');
+fill_with('SELECT id, ARRAY[hashint4(id), id % 10, hashint4(-id), hashint4(id + 1000000)] AS i FROM generate_series(1, 1000000) id');
 foreach my $workers (0, 3)
 {
 	$node->safe_psql('postgres', "ALTER TABLE input SET (parallel_workers = $workers)");
