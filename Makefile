@@ -19,7 +19,7 @@ DATA = $(notdir $(wildcard $(srcdir)/gpusort--*.sql))
 PGFILEDESC = "gpusort - ORDER BY at the speed of the hardware"
 
 # the folders of the library, from the entry points down (DESIGN.md); src/gpusortd/ is a program of its own
-FOLDERS = . sql plan node cluster index sort read share store order run key collation client stats engine common
+FOLDERS = . sql plan node cluster index gin build sort read share store order run key collation client stats engine common
 SOURCES = $(foreach folder,$(FOLDERS),$(sort $(wildcard $(srcdir)/src/$(folder)/*.c))) $(DOUBLES)
 OBJS = $(patsubst $(srcdir)/%.c,%.o,$(subst /./,/,$(SOURCES)))
 

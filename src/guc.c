@@ -56,6 +56,7 @@
 bool		gpusort_enabled = true;
 bool		gpusort_enable_cluster = true;
 bool		gpusort_enable_create_index = true;
+bool		gpusort_enable_gin = true;
 bool		gpusort_enable_index_validation = true;
 bool		gpusort_enable_ranges = true;
 bool		gpusort_enable_parallel_index_write = true;
@@ -179,13 +180,18 @@ gs_guc_define(void)
 							 NULL,
 							 &gpusort_enable_create_index, true,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("gpusort.enable_gin",
+							 "Enables sorting by gpusort in GIN index builds.",
+							 NULL,
+							 &gpusort_enable_gin, true,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("gpusort.enable_index_validation",
 							 "Enables the validation by gpusort of indexes that are built CONCURRENTLY.",
 							 "gpusort looks only for rows that are newer than the build.",
 							 &gpusort_enable_index_validation, true,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("gpusort.enable_parallel_index_write",
-							 "Enables writing of a btree index by all processes of a parallel build.",
+							 "Enables writing of an index by all processes of a parallel build.",
 							 "If off, the leader alone writes the index.",
 							 &gpusort_enable_parallel_index_write, true,
 							 PGC_USERSET, 0, NULL, NULL, NULL);

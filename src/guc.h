@@ -26,6 +26,7 @@ typedef enum GsLibcChoice
 extern bool gpusort_enabled;
 extern bool gpusort_enable_cluster;
 extern bool gpusort_enable_create_index;
+extern bool gpusort_enable_gin;
 extern bool gpusort_enable_index_validation;
 extern bool gpusort_enable_ranges;
 extern bool gpusort_enable_parallel_index_write;

@@ -275,6 +275,22 @@ extern bool gs_block_was_vacuumed(Relation heap, BlockNumber block, Buffer *map)
  */
 extern bool gs_snapshots_expire(void);
 
+/*
+ * Does index_build() determine the number of workers for GIN, too?  And what
+ * pg_stat_progress_create_index shows; before PostgreSQL 18 it has no names for phases of GIN.
+ */
+#if PG_VERSION_NUM >= 180000
+#define GS_GIN_BUILDS_ARE_PARALLEL	true
+#define GS_GIN_SCAN_PHASE	PROGRESS_GIN_PHASE_INDEXBUILD_TABLESCAN
+#define GS_GIN_SORT_PHASE	PROGRESS_GIN_PHASE_PERFORMSORT_2
+#define GS_GIN_WRITE_PHASE	PROGRESS_GIN_PHASE_MERGE_2
+#else
+#define GS_GIN_BUILDS_ARE_PARALLEL	false
+#define GS_GIN_SCAN_PHASE	2
+#define GS_GIN_SORT_PHASE	3
+#define GS_GIN_WRITE_PHASE	4
+#endif
+
 /* The pages of a new relation are written without shared buffers, by one process or several. */
 
 /* Memory for a page. */

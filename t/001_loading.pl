@@ -186,7 +186,7 @@ is($node->safe_psql('postgres', q{
 		SELECT context, string_agg(substr(name, 9), ' ' ORDER BY name)
 		FROM pg_settings WHERE name LIKE 'gpusort.%' GROUP BY context ORDER BY context}),
 	"sighup|device device_idle device_memory_limit device_park_limit service_fault service_path service_timeout\nsuperuser|collation_fault device_session_sorts device_wait log_min_duration\n"
-	  . 'user|algorithm debug_plan device_min_rows enable_cluster enable_create_index enable_index_validation enable_parallel_index_write enable_ranges enabled engine force libc_collations min_rows planner_cost verify',
+	  . 'user|algorithm debug_plan device_min_rows enable_cluster enable_create_index enable_gin enable_index_validation enable_parallel_index_write enable_ranges enabled engine force libc_collations min_rows planner_cost verify',
 	'the settings are there, and any user may set those of a session, but not what it takes of what all share');
 
 # Settings from before the load are checked when the library is loaded.
@@ -332,7 +332,7 @@ like($node->safe_psql('postgres', qq{
 
 my ($symbols) = run_command([ 'nm', '-D', $node->config_data('--pkglibdir') . '/gpusort.so' ]);
 is(join(' ', sort($symbols =~ / [TDBR] ((?!__|_edata|_end|_init|_fini)\w+)/g)),
-	'Pg_magic_func _PG_init gpusort_advise_indexes gpusort_calibrate gpusort_service_status gpusort_stat_activity gpusort_stat_databases gpusort_stat_device gpusort_stat_reset gpusort_version gs_index_parallel_main gs_supervisor_main '
+	'Pg_magic_func _PG_init gpusort_advise_indexes gpusort_calibrate gpusort_service_status gpusort_stat_activity gpusort_stat_databases gpusort_stat_device gpusort_stat_reset gpusort_version gs_gin_build_worker gs_index_btree_worker gs_supervisor_main '
 	  . 'pg_finfo_gpusort_advise_indexes pg_finfo_gpusort_calibrate pg_finfo_gpusort_service_status pg_finfo_gpusort_stat_activity pg_finfo_gpusort_stat_databases '
 	  . 'pg_finfo_gpusort_stat_device pg_finfo_gpusort_stat_reset pg_finfo_gpusort_version',
 	'the library exports what PostgreSQL calls, and nothing else');

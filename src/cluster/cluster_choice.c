@@ -17,7 +17,7 @@
 #include <math.h>
 
 #include "cluster/cluster.h"
-#include "index/index_sort.h"
+#include "index/index_columns.h"
 #include "key/key_columns.h"
 
 #include "access/htup_details.h"
@@ -52,7 +52,7 @@ gs_cluster_why_not(Relation heap, Relation index, double nrows)
 {
 	if (IsSystemRelation(heap))
 		return "the table is a system catalog";
-	return gs_index_sort_why_not(index, nrows);
+	return gs_index_columns_why_not(index, nrows);
 }
 
 /* The correlation between the order of a column and that of the table; 0 if it is not known. */
@@ -82,7 +82,7 @@ static bool
 are_keys_expensive(Relation index)
 {
 	int			ncolumns;
-	const GsSortColumn *columns = gs_index_sort_columns(index, &ncolumns);
+	const GsSortColumn *columns = gs_index_columns(index, &ncolumns);
 	const GsKeyTraits traits = gs_key_columns_traits(columns, ncolumns);
 
 	return traits.collated || traits.leave_ties;

@@ -19,7 +19,7 @@
 
 #include "cluster/cluster.h"
 #include "guc.h"
-#include "index/index_sort.h"
+#include "build/build_sort.h"
 #include "read/read_seqscan.h"
 #include "sort/sort.h"
 #include "sort/sort_failure.h"
@@ -207,7 +207,7 @@ init_sort(Cluster *cluster, double expected_rows)
 		.columns = cluster->rows->columns,
 		.ncolumns = cluster->rows->ncolumns,
 		.expected_rows = expected_rows,
-		.expected_width = gs_index_expected_width(desc),
+		.expected_width = gs_build_expected_width(desc),
 		.verify_output = gpusort_verify,
 		.slot = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple),
 		.parent_context = CurrentMemoryContext
@@ -291,7 +291,7 @@ gs_cluster_copy(GsClusterCopy *copy, double expected_rows)
 		(void) sort_table(cluster, false);
 	if (gs_sort_is_slow(&cluster->sort))
 		gs_sort_log_duration(&cluster->sort,
-							 psprintf("index %s", gs_index_sort_name(copy->index)));
+							 psprintf("index %s", gs_build_sort_name(copy->index)));
 	write_table(cluster);
 	gs_sort_reset(&cluster->sort);
 	ExecDropSingleTupleTableSlot(cluster->sort.spec.slot);

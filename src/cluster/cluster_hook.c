@@ -22,7 +22,7 @@
 
 #include "cluster/cluster.h"
 #include "guc.h"
-#include "index/index_sort.h"
+#include "build/build_sort.h"
 #include "pg_compat.h"
 
 #include "access/table.h"
@@ -47,7 +47,7 @@ is_enabled(void)
 static bool
 cluster(GsClusterCopy *copy)
 {
-	const double nrows = gs_index_expected_rows(copy->old_heap);
+	const double nrows = gs_build_expected_rows(copy->old_heap);
 	char	   *reason;
 
 	if (!is_enabled())

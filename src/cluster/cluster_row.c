@@ -20,7 +20,7 @@
 #include "postgres.h"
 
 #include "cluster/cluster.h"
-#include "index/index_sort.h"
+#include "index/index_columns.h"
 #include "pg_compat.h"
 
 #include "access/genam.h"
@@ -81,7 +81,7 @@ set_columns(GsClusterRows *rows, Relation index, const IndexInfo *info)
 {
 	AttrNumber	expression = rows->table->natts;
 
-	rows->columns = gs_index_sort_columns(index, &rows->ncolumns);
+	rows->columns = gs_index_columns(index, &rows->ncolumns);
 	for (int i = 0; i < rows->ncolumns; i++)
 	{
 		GsSortColumn *column = &rows->columns[i];

@@ -6,8 +6,8 @@
  * The relcache entry of an index that is about to be built gets another ambuild function, by a hook
  * of the planner or a relcache callback (README.md, "Getting control"; docs/inside-the-server.md
  * says what these rest on).  The planner's query for an index build has no FROM.  An entry that
- * keeps the function longer than needed does no harm, because the function calls btbuild() for
- * other indexes.
+ * keeps the function longer than needed does no harm, because the function calls that of the access
+ * method for other indexes.
  *
  * CREATE INDEX and REINDEX CONCURRENTLY create an index in one transaction, build it in another one
  * and validate it in a third.  PostgreSQL calls ambulkdelete first to validate it
@@ -19,12 +19,15 @@
 #include "postgres.h"
 
 #include "guc.h"
+#include "build/build_sort.h"
+#include "gin/gin_build.h"
+#include "gin/gin_columns.h"
+#include "index/index_btree.h"
+#include "index/index_columns.h"
 #include "index/index_hook.h"
-#include "index/index_sort.h"
 #include "pg_compat.h"
 #include "sort/sort_parallel.h"
 
-#include "access/nbtree.h"
 #include "access/table.h"
 #include "access/transam.h"
 #include "access/xact.h"
@@ -57,10 +60,19 @@ static List *new_indexes = NIL;
 
 /* -------------------------------------------------------------------- choice */
 
+/* May gpusort build indexes of an access method? */
+static inline bool
+builds(Oid access_method)
+{
+	return gpusort_enabled &&
+		((access_method == BTREE_AM_OID && gpusort_enable_create_index) ||
+		 (access_method == GIN_AM_OID && gpusort_enable_gin));
+}
+
 static inline bool
 is_enabled(void)
 {
-	return gpusort_enabled && gpusort_enable_create_index;
+	return builds(BTREE_AM_OID) || builds(GIN_AM_OID);
 }
 
 static inline bool
@@ -77,8 +89,9 @@ gs_index_hook_why_not(Relation heap, Relation index, double *nrows)
 		return "the table is temporary";
 	if (!gs_is_heap(heap))
 		return "the table is not a heap";
-	*nrows = gs_index_expected_rows(heap);
-	return gs_index_sort_why_not(index, *nrows);
+	*nrows = gs_build_expected_rows(heap);
+	return index->rd_rel->relam == GIN_AM_OID ? gs_gin_columns_why_not(index, *nrows) :
+		gs_index_columns_why_not(index, *nrows);
 }
 
 static NewIndex *
@@ -162,20 +175,19 @@ build_index(Relation heap, Relation index, IndexInfo *info)
 	char	   *reason;
 
 	note_build(index, info);
-	if (index->rd_rel->relam != BTREE_AM_OID)
+	if (!builds(index->rd_rel->relam) || IsSystemRelation(heap))
 		return gs_access_method_functions(index)->ambuild(heap, index, info);
-	if (!is_enabled() || IsSystemRelation(heap))
-		return btbuild(heap, index, info);
 	reason = gs_index_hook_why_not(heap, index, &nrows);
 	gs_report_choice("building index", RelationGetRelationName(index), reason == NULL, reason);
 	if (reason != NULL)
-		return btbuild(heap, index, info);
-	return gs_index_build(heap, index, info, nrows);
+		return gs_access_method_functions(index)->ambuild(heap, index, info);
+	return index->rd_rel->relam == GIN_AM_OID ? gs_gin_build(heap, index, info, nrows) :
+		gs_index_btree_build(heap, index, info, nrows);
 }
 
 /* --------------------------------------------------------------------- hooks */
 
-/* Sets the ambuild functions of the table's open btrees. */
+/* Sets the ambuild functions of the table's open indexes that gpusort may build. */
 static void
 set_ambuild_of_table(Oid table)
 {
@@ -189,7 +201,7 @@ set_ambuild_of_table(Oid table)
 
 		if (index == NULL)
 			continue;
-		if (index->rd_refcnt > 1 && index->rd_rel->relam == BTREE_AM_OID &&
+		if (index->rd_refcnt > 1 && builds(index->rd_rel->relam) &&
 			index->rd_rel->relkind == RELKIND_INDEX)
 			gs_index_functions(index)->ambuild = build_index;
 		RelationClose(index);
@@ -229,6 +241,14 @@ remember(Relation index)
 	MemoryContextSwitchTo(old);
 }
 
+/* Does PostgreSQL ask the planner how many workers build an index? */
+static bool
+planner_is_asked(Relation index)
+{
+	return max_parallel_maintenance_workers > 0 &&
+		(index->rd_rel->relam == BTREE_AM_OID || GS_GIN_BUILDS_ARE_PARALLEL);
+}
+
 /* A RelcacheCallbackFunction: the entry was removed, or rebuilt if it is open. */
 static void
 gpusort_relation_changed(Datum arg, Oid relation)
@@ -248,8 +268,7 @@ gpusort_relation_changed(Datum arg, Oid relation)
 		gs_index_functions(index)->ambulkdelete = validate_index;
 		remember(index);
 	}
-	else if (is_enabled() && max_parallel_maintenance_workers == 0 &&
-			 index->rd_rel->relam == BTREE_AM_OID)
+	else if (builds(index->rd_rel->relam) && !planner_is_asked(index))
 		gs_index_functions(index)->ambuild = build_index;
 	RelationClose(index);
 }

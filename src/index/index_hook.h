@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * index_hook.h
- *	  Lets gpusort build and validate indexes: index_hook.c, index_build.c and index_validate.c.
+ *	  Lets gpusort build and validate indexes: index_hook.c and index_validate.c.
  *
  *-------------------------------------------------------------------------
  */
@@ -9,7 +9,6 @@
 #define GPUSORT_INDEX_HOOK_H
 
 #include "access/genam.h"
-#include "nodes/execnodes.h"
 #include "utils/snapshot.h"
 
 /* From _PG_init(). */
@@ -21,10 +20,6 @@ extern void gs_index_hook_install(void);
  * if unknown.
  */
 extern char *gs_index_hook_why_not(Relation heap, Relation index, double *nrows);
-
-/* Does what btbuild() does, for an index whose entries gpusort can sort (index_sort.h). */
-extern IndexBuildResult *gs_index_build(Relation heap, Relation index, IndexInfo *info,
-										double expected_rows);
 
 /* ----------------------------------------------------------------- validation */
 

@@ -37,6 +37,7 @@
  */
 #include "postgres.h"
 
+#include "build/build_blocks.h"
 #include "index/index_row.h"
 #include "index/index_write.h"
 #include "pg_compat.h"
@@ -67,7 +68,7 @@ struct GsIndexPages
 {
 	Relation	heap;
 	Relation	index;
-	GsIndexBlocks *blocks;
+	GsBuildBlocks *blocks;
 	BTScanInsert key;			/* for the truncation of keys */
 	Level	   *leaves;			/* NULL: no item yet */
 	BufFile    *downlinks;		/* of the leaves of a range; NULL: there is a level above */
@@ -121,7 +122,7 @@ begin_level(GsIndexPages *tree, uint32 height)
 {
 	Level	   *level = create_level(tree, height);
 
-	begin_page(tree, level, gs_index_blocks_next(tree->blocks));
+	begin_page(tree, level, gs_build_blocks_next(tree->blocks));
 	tree->longest = gs_longest_btree_item(level->page);
 	return level;
 }
@@ -309,7 +310,7 @@ finish_page(GsIndexPages *tree, Level *level, BlockNumber next)
 		add_downlink(tree, level, full.block);
 		set_low_key(tree, level, high_key);
 	}
-	gs_index_blocks_write(tree->blocks, full.block, full.page);
+	gs_build_blocks_write(tree->blocks, full.block, full.page);
 }
 
 /* Is there no space for an item of the size, or is the fill factor reached? */
@@ -343,7 +344,7 @@ begin_page_for(GsIndexPages *tree, Level *level, IndexTuple item, Size size)
 		memcpy(tree->spare_tuple, item, size);
 		item = tree->spare_tuple;
 	}
-	finish_page(tree, level, gs_index_blocks_next(tree->blocks));
+	finish_page(tree, level, gs_build_blocks_next(tree->blocks));
 	return item;
 }
 
@@ -379,7 +380,7 @@ finish_last_page(GsIndexPages *tree, Level *level)
 {
 	clear_hole(level);
 	remove_high_key_pointer(level->page);
-	gs_index_blocks_write(tree->blocks, level->block, level->page);
+	gs_build_blocks_write(tree->blocks, level->block, level->page);
 }
 
 /* Completes the last page of each level from `lowest` on, the last of which is the root. */
@@ -403,7 +404,7 @@ finish_levels(GsIndexPages *tree, Level *lowest)
 		finish_last_page(tree, level);
 	}
 	_bt_initmetapage(metapage, root, height, tree->key->allequalimage);
-	gs_index_blocks_write(tree->blocks, BTREE_METAPAGE, metapage);
+	gs_build_blocks_write(tree->blocks, BTREE_METAPAGE, metapage);
 }
 
 /* Ends a range with the first item of the next one, or at the end of all. */
@@ -415,7 +416,7 @@ finish_range(GsIndexPages *tree, IndexTuple next)
 	if (next != NULL)
 	{
 		(void) add_item(tree, leaves, next, 0);
-		finish_page(tree, leaves, gs_index_blocks_next_range(tree->blocks));
+		finish_page(tree, leaves, gs_build_blocks_next_range(tree->blocks));
 		pfree(leaves->page);	/* the process of the next range writes it */
 	}
 	else
@@ -428,6 +429,12 @@ finish_range(GsIndexPages *tree, IndexTuple next)
 }
 
 /* ------------------------------------------------------------ the interface */
+
+static void
+link_to_previous(Page first, BlockNumber previous)
+{
+	BTPageGetOpaque(first)->btpo_prev = previous;
+}
 
 static GsIndexPages *
 create_tree(Relation heap, Relation index, bool allequalimage)
@@ -444,16 +451,17 @@ create_tree(Relation heap, Relation index, bool allequalimage)
 }
 
 GsIndexPages *
-gs_index_pages_begin(Relation heap, Relation index, bool allequalimage, const GsIndexPart *part)
+gs_index_pages_begin(Relation heap, Relation index, bool allequalimage, const GsBuildPart *part)
 {
 	GsIndexPages *tree = create_tree(heap, index, allequalimage);
 
 	if (part == NULL)
 	{
-		tree->blocks = gs_index_blocks_begin(index, NULL, 0);
+		tree->blocks = gs_build_blocks_begin(index, BTREE_METAPAGE + 1, NULL, 0);
 		return tree;
 	}
-	tree->blocks = gs_index_blocks_begin(index, part->ranges, part->number);
+	tree->blocks = gs_build_blocks_begin(index, BTREE_METAPAGE + 1, part->ranges, part->number);
+	gs_build_blocks_set_link(tree->blocks, link_to_previous);
 	tree->downlinks = BufFileCreateFileSet(&part->files->fs, name_downlinks(part->number));
 	return tree;
 }
@@ -495,7 +503,7 @@ gs_index_pages_end(GsIndexPages *tree, IndexTuple next)
 		finish_range(tree, next);
 	else
 		finish_levels(tree, tree->leaves);
-	gs_index_blocks_end(tree->blocks);
+	gs_build_blocks_end(tree->blocks);
 }
 
 void
@@ -506,12 +514,12 @@ gs_index_pages_abandon(GsIndexPages *tree)
 }
 
 void
-gs_index_pages_write_upper(Relation heap, Relation index, const GsIndexPart *part)
+gs_index_pages_write_upper(Relation heap, Relation index, const GsBuildPart *part)
 {
 	GsIndexPages *tree = create_tree(heap, index, _bt_allequalimage(index, false));
 	Level	   *leaves = create_level(tree, 0);
 
-	tree->blocks = gs_index_blocks_begin(index, part->ranges, GS_ABOVE_LEAVES);
+	tree->blocks = gs_build_blocks_begin(index, BTREE_METAPAGE + 1, part->ranges, GS_ABOVE_LEAVES);
 	for (int range = 0; range < part->ranges->nranges; range++)
 	{
 		BufFile    *file = BufFileOpenFileSet(&part->files->fs, name_downlinks(range), O_RDONLY,
@@ -521,5 +529,5 @@ gs_index_pages_write_upper(Relation heap, Relation index, const GsIndexPart *par
 		BufFileClose(file);
 	}
 	finish_levels(tree, leaves->parent);
-	gs_index_blocks_end(tree->blocks);
+	gs_build_blocks_end(tree->blocks);
 }

@@ -1,13 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * index_row.h
- *	  An entry of an index as a row to be sorted.
+ *	  An entry of a btree as a row to be sorted.
  *
- * A row has all columns of the index, INCLUDE columns too, and a last column of type
- * bigint with the heap TID, and whether the tuple is live:
- *
- *	   63   49 48			17 16	   1   0
- *	  |   0	  |   block number | offset | live |
+ * A row has all columns of the index, INCLUDE columns too, and a last column with the heap TID
+ * (build/build_row.h).
  *
  *-------------------------------------------------------------------------
  */
@@ -17,29 +14,6 @@
 #include "access/heaptoast.h"
 #include "access/htup_details.h"
 #include "access/itup.h"
-#include "storage/itemptr.h"
-
-static inline int64
-gs_index_row_tid(BlockNumber block, OffsetNumber offset, bool alive)
-{
-	return (int64) block << 17 | (int64) offset << 1 | alive;
-}
-
-/* Reverses gs_index_row_tid(). */
-static inline void
-gs_index_row_get_tid(int64 code, ItemPointer tid, bool *alive)
-{
-	ItemPointerSet(tid, (BlockNumber) (code >> 17), (OffsetNumber) (code >> 1));
-	*alive = (code & 1) != 0;
-}
-
-/* The last column of a row. */
-static inline int64
-gs_index_row_last(const MinimalTupleData *row)
-{
-	Assert(row->t_len % sizeof(int64) == 0);
-	return *(const int64 *) ((const char *) row + row->t_len - sizeof(int64));
-}
 
 /*
  * The index tuple of a row has the same columns in the same layout behind another

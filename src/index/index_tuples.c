@@ -18,7 +18,7 @@
  *		page	  | a | b: TIDs | c |	when c comes
  *
  * The first tuple of the next range ends the pages of a range (index_pages.c), and is compared with
- * the last tuple.  The leader checks that the next range begins with it (index_ranges.h).  In a
+ * the last tuple.  The leader checks that the next range begins with it (build_ranges.h).  In a
  * unique index the last tuple is compared with all tuples that are equal to it, as any two of these
  * may be the live ones:
  *
@@ -31,9 +31,9 @@
  */
 #include "postgres.h"
 
-#include "guc.h"
+#include "build/build_row.h"
+#include "build/build_sort.h"
 #include "index/index_row.h"
-#include "index/index_sort.h"
 #include "index/index_write.h"
 
 #include "access/genam.h"
@@ -56,12 +56,12 @@ typedef struct LeafBuilder
 {
 	Relation	heap;
 	Relation	index;
+	GsBuildSort *sort;
 	bool		unique;
 	bool		nulls_not_distinct;
 	bool		deduplicate;
 	bool		may_be_wrong;	/* the order can be wrong without a bug */
 	bool		wrong_order;	/* it is, here or in another range */
-	bool		warned;			/* that ICU contradicts itself */
 	GsIndexCompare *compare;
 	GsIndexPages *pages;
 	TupleDesc	desc;			/* the index's */
@@ -73,7 +73,7 @@ typedef struct LeafBuilder
 	bool		any_alive;		/* is one of those with the same key live? */
 	int64		ntuples;		/* added so far */
 	int64		nreported;		/* of these, as progress */
-	const GsIndexPart *part;	/* NULL: the whole index */
+	const GsBuildPart *part;	/* NULL: the whole index */
 	IndexTuple	next;			/* the first tuple of the next range */
 	ItemPointerData first;		/* of this one; invalid: it is empty */
 
@@ -83,58 +83,12 @@ typedef struct LeafBuilder
 
 /* ------------------------------------------------------------------- order */
 
-/*
- * Does a comparison function of the index come from an extension or a user?  It may contradict
- * itself.
- */
-static bool
-has_foreign_function(Relation index)
-{
-	for (int i = 1; i <= IndexRelationGetNumberOfKeyAttributes(index); i++)
-	{
-		if (index_getprocid(index, i, BTORDER_PROC) >= FirstNormalObjectId)
-			return true;
-	}
-	return false;
-}
-
-/* Is a column text of a collation for which ICU may contradict itself? */
-static bool
-may_be_wrong_by_icu(Relation index)
-{
-	int			ncolumns;
-	const GsSortColumn *columns = gs_index_sort_columns(index, &ncolumns);
-
-	return gs_key_columns_icu_disagrees(columns, ncolumns);
-}
-
-/*
- * Reports that the tuple does not sort after the previous one.  If ICU contradicts itself, no order
- * may be right; then it is a WARNING, because PostgreSQL would build the index, too.
- */
+/* The tuple does not sort after the previous one. */
 static pg_noinline void
-report_wrong_order(LeafBuilder *builder)
+note_wrong_order(LeafBuilder *builder)
 {
-	const bool	of_icu = !builder->may_be_wrong && may_be_wrong_by_icu(builder->index);
-	const bool	foreign = has_foreign_function(builder->index);
-
-	builder->wrong_order = !of_icu;
-	if (builder->may_be_wrong || builder->warned)
-		return;
-	builder->warned = true;
-	ereport(of_icu ? WARNING : ERROR,
-			(errcode(of_icu ? ERRCODE_WARNING : ERRCODE_INTERNAL_ERROR),
-			 errmsg("sort returned rows in wrong order"),
-			 errdetail("Index tuple " INT64_FORMAT " does not sort after the previous one in index "
-					   "\"%s\".",
-					   builder->ntuples + 1, RelationGetRelationName(builder->index)),
-			 of_icu ?
-			 errhint("ICU contradicts itself: its sort keys and its comparison disagree for some "
-					 "texts of a collation of the index.") :
-			 foreign ?
-			 errhint("A comparison function of the index may contradict itself; otherwise this is "
-					 "a bug in gpusort.") :
-			 gs_errhint_bug("enable_create_index", "build the index")));
+	builder->wrong_order = !gs_build_sort_permits_wrong_order(builder->sort, builder->index,
+															  builder->ntuples + 1);
 }
 
 /* Reports two live tuples with the same key, as PostgreSQL's sort does. */
@@ -183,7 +137,7 @@ check_tuple(LeafBuilder *builder, IndexTuple tuple, bool alive)
 	}
 	if (order > 0 || ItemPointerCompare(last_tid(builder), &tuple->t_tid) >= 0)
 	{
-		report_wrong_order(builder);
+		note_wrong_order(builder);
 		return false;
 	}
 	if (builder->unique && builder->any_alive && alive && may_be_duplicate(builder, tuple))
@@ -243,8 +197,8 @@ finish_posting_list(LeafBuilder *builder)
 /* ------------------------------------------------------------ the builder */
 
 static LeafBuilder *
-begin(Relation heap, Relation index, const IndexInfo *info, bool may_be_wrong,
-	  const GsIndexPart *part)
+begin(Relation heap, Relation index, const IndexInfo *info, GsBuildSort *sort,
+	  const GsBuildPart *part)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gpusort index build",
 												  ALLOCSET_DEFAULT_SIZES);
@@ -256,7 +210,8 @@ begin(Relation heap, Relation index, const IndexInfo *info, bool may_be_wrong,
 	builder->index = index;
 	builder->unique = info->ii_Unique;
 	builder->nulls_not_distinct = info->ii_NullsNotDistinct;
-	builder->may_be_wrong = may_be_wrong;
+	builder->sort = sort;
+	builder->may_be_wrong = gs_build_sort_may_be_wrong(sort);
 	builder->deduplicate = allequalimage && !builder->unique && BTGetDeduplicateItems(index);
 	builder->compare = gs_index_compare_create(index);
 	builder->pages = gs_index_pages_begin(heap, index, allequalimage, part);
@@ -267,7 +222,6 @@ begin(Relation heap, Relation index, const IndexInfo *info, bool may_be_wrong,
 	builder->context = context;
 	builder->scratch = AllocSetContextCreate(context, "gpusort index page", ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(old);
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_LEAF_LOAD);
 	return builder;
 }
 
@@ -278,7 +232,7 @@ finish_round(LeafBuilder *builder)
 
 	if (builder->part != NULL)
 	{
-		done = gs_index_ranges_add_rows(builder->part->ranges, builder->part->number,
+		done = gs_build_ranges_add_rows(builder->part->ranges, builder->part->number,
 										done - builder->nreported);
 		if (builder->part->ranges->given_up)
 			builder->wrong_order = true;	/* as far as is known; this range is worthless, too */
@@ -336,7 +290,7 @@ add_row(LeafBuilder *builder, MinimalTuple row)
 	bool		alive;
 
 	CHECK_FOR_INTERRUPTS();
-	gs_index_row_get_tid(gs_index_row_last(row), &tuple->t_tid, &alive);
+	gs_build_row_get_tid(gs_build_row_last(row), &tuple->t_tid, &alive);
 	if (unlikely(builder->last == NULL))
 	{
 		builder->first = tuple->t_tid;
@@ -379,7 +333,7 @@ check_beyond(LeafBuilder *builder, MinimalTuple row)
 		return false;
 	old = MemoryContextSwitchTo(builder->scratch);
 	tuple = form_tuple(builder, row, true);
-	gs_index_row_get_tid(gs_index_row_last(row), &tuple->t_tid, &alive);
+	gs_build_row_get_tid(gs_build_row_last(row), &tuple->t_tid, &alive);
 	equal = check_tuple(builder, tuple, alive);
 	if (builder->next == NULL && !builder->wrong_order)
 		builder->next = memcpy(MemoryContextAlloc(builder->context, IndexTupleSize(tuple)),
@@ -391,19 +345,19 @@ check_beyond(LeafBuilder *builder, MinimalTuple row)
 
 /* Adds all rows, and compares those after the range, until one is in wrong order. */
 static void
-add_rows(LeafBuilder *builder, GsIndexSort *sort)
+add_rows(LeafBuilder *builder)
 {
-	MinimalTuple rows[GS_INDEX_ROWS];
+	MinimalTuple rows[GS_BUILD_ROWS];
 	int			nrows;
 
-	while ((nrows = gs_index_sort_next_rows(sort, GS_INDEX_ROWS, rows)) > 0)
+	while ((nrows = gs_build_sort_next_rows(builder->sort, GS_BUILD_ROWS, rows)) > 0)
 	{
 		for (int i = 0; i < nrows; i++)
 			if (!add_row(builder, rows[i]))
 				return;
 	}
 	do
-		rows[0] = gs_index_sort_next_beyond(sort);
+		rows[0] = gs_build_sort_next_beyond(builder->sort);
 	while (rows[0] != NULL && check_beyond(builder, rows[0]));
 }
 
@@ -422,7 +376,7 @@ are_right(const LeafBuilder *builder)
 static void
 report_ends(const LeafBuilder *builder)
 {
-	GsIndexRange *range = &builder->part->ranges->ranges[builder->part->number];
+	GsBuildRange *range = &builder->part->ranges->ranges[builder->part->number];
 
 	range->first_row = builder->first;
 	if (builder->next != NULL)
@@ -440,7 +394,10 @@ finish(LeafBuilder *builder)
 	finish_posting_list(builder);
 	finish_round(builder);
 	if (builder->part != NULL)
+	{
 		report_ends(builder);
+		(void) gs_build_ranges_add_tuples(builder->part->ranges, builder->ntuples);
+	}
 	gs_index_pages_end(builder->pages, builder->next);
 	MemoryContextSwitchTo(old);
 }
@@ -451,22 +408,23 @@ abandon(LeafBuilder *builder)
 {
 	gs_index_pages_abandon(builder->pages);
 	if (builder->part != NULL)
-		gs_index_ranges_give_up(builder->part->ranges, builder->part->number);
+		gs_build_ranges_give_up(builder->part->ranges, builder->part->number);
 }
 
 bool
-gs_index_tuples_write(Relation heap, Relation index, const IndexInfo *info, GsIndexSort *sort,
-					  const GsIndexPart *part)
+gs_index_tuples_write(Relation heap, Relation index, const IndexInfo *info, GsBuildSort *sort,
+					  const GsBuildPart *part, uint64 *ntuples)
 {
-	LeafBuilder *builder = begin(heap, index, info, gs_index_sort_may_be_wrong(sort), part);
+	LeafBuilder *builder = begin(heap, index, info, sort, part);
 	bool		right;
 
-	add_rows(builder, sort);
+	add_rows(builder);
 	right = are_right(builder);
 	if (right)
 		finish(builder);
 	else
 		abandon(builder);
+	*ntuples = builder->ntuples;
 	MemoryContextDelete(builder->context);
 	return right;
 }

@@ -30,7 +30,7 @@
 
 #include "guc.h"
 #include "index/index_hook.h"
-#include "index/index_scan.h"
+#include "build/build_scan.h"
 #include "pg_compat.h"
 #include "stats/stats.h"
 
@@ -244,7 +244,7 @@ examine_page(Validation *validation, HeapScanDesc scan)
 		return true;
 	for (int i = 0; i < n; i++)
 		candidates[i] = make_candidate(scan->rs_cblock,
-									   gs_index_scan_root(scan, offsets[i], roots), offsets[i]);
+									   gs_build_scan_root(scan, offsets[i], roots), offsets[i]);
 	qsort(candidates, n, sizeof(Candidate), compare_roots);
 	return add_candidates(validation, candidates, n);
 }

@@ -14,27 +14,18 @@
 
 #include "access/itup.h"
 #include "storage/bufpage.h"
-#include "storage/sharedfileset.h"
 
-#include "index/index_ranges.h"
-#include "index/index_sort.h"
-
-/* The range of an index that a process writes. */
-typedef struct GsIndexPart
-{
-	GsIndexRanges *ranges;
-	int			number;			/* of its range */
-	SharedFileSet *files;		/* for what the levels above need to know of the leaves */
-} GsIndexPart;
+#include "build/build_method.h"
 
 /*
  * Writes the entries that the sort returns to an empty btree, open and locked as for ambuild.
  * part: to their leaf pages; NULL: the whole index, byte for byte as PostgreSQL.  A wrong order is
- * an ERROR, or false if it may be wrong (gs_index_sort_may_be_wrong()); then what has been written
- * is worthless, also the ranges of others.  Checks for interrupts with each entry.
+ * an ERROR, or false if it may be wrong (gs_build_sort_may_be_wrong()); then what has been written
+ * is worthless, also the ranges of others.  *ntuples: the number of entries.  Checks for interrupts
+ * with each entry.
  */
 extern bool gs_index_tuples_write(Relation heap, Relation index, const IndexInfo *info,
-								  GsIndexSort *sort, const GsIndexPart *part);
+								  GsBuildSort *sort, const GsBuildPart *part, uint64 *ntuples);
 
 /* ------------------------------------------------ comparisons (index_compare.c) */
 
@@ -63,7 +54,7 @@ typedef struct GsIndexPages GsIndexPages;
  * metapage.  part: only its leaves; NULL: all pages.
  */
 extern GsIndexPages *gs_index_pages_begin(Relation heap, Relation index, bool allequalimage,
-										  const GsIndexPart *part);
+										  const GsBuildPart *part);
 
 /*
  * Returns memory to form the next tuple in, of that many bytes, a multiple of 8.
@@ -91,37 +82,6 @@ extern void gs_index_pages_end(GsIndexPages *tree, IndexTuple next);
 extern void gs_index_pages_abandon(GsIndexPages *tree);
 
 /* After all ranges: writes the levels above, and the metapage, and makes sure of the same. */
-extern void gs_index_pages_write_upper(Relation heap, Relation index, const GsIndexPart *part);
-
-/* ----------------------------------- their numbers, and the file (index_blocks.c) */
-
-typedef struct GsIndexBlocks GsIndexBlocks;
-
-/*
- * ranges NULL: for all pages of an index, whose file is empty.  Otherwise for the leaf pages of a
- * range; or, if `range` is GS_ABOVE_LEAVES, for the metapage and the pages above the leaves, when
- * all ranges have been written.  Allocates in the current memory context.
- */
-#define GS_ABOVE_LEAVES (-1)
-
-extern GsIndexBlocks *gs_index_blocks_begin(Relation index, GsIndexRanges *ranges, int range);
-
-/*
- * The number of the next page.  In a range, pages have to be written in the order of their numbers.
- */
-extern BlockNumber gs_index_blocks_next(GsIndexBlocks *blocks);
-
-/* The number of the first page of the next range. */
-extern BlockNumber gs_index_blocks_next_range(const GsIndexBlocks *blocks);
-
-/* Logs, writes and frees a page, which gs_page_alloc() has allocated, maybe later. */
-extern void gs_index_blocks_write(GsIndexBlocks *blocks, BlockNumber block, Page page);
-
-/*
- * Writes what has not been written yet.  In a range, waits for the previous range to link the first
- * page to its last one; otherwise makes sure that no crash after the end of the transaction loses
- * the pages.
- */
-extern void gs_index_blocks_end(GsIndexBlocks *blocks);
+extern void gs_index_pages_write_upper(Relation heap, Relation index, const GsBuildPart *part);
 
 #endif							/* GPUSORT_INDEX_WRITE_H */

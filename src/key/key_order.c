@@ -112,33 +112,52 @@ is_library(const char *path, const char *library)
 		(name[len] == '\0' || strcmp(name + len, DLSUFFIX) == 0);
 }
 
-static const KnownFunction *
-find_module_function(Oid function)
+/* The library and the symbol of a C function, palloc'd.  False: it is none. */
+static bool
+find_symbol(Oid function, char **library, char **symbol)
 {
 	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	const KnownFunction *found = NULL;
 	Datum		value;
 	bool		is_null;
 
 	if (!HeapTupleIsValid(tuple))
-		return NULL;
+		return false;
 	value = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_probin, &is_null);
-	if (!is_null)				/* a C function */
+	if (!is_null)
 	{
-		const char *library = TextDatumGetCString(value);
-		const char *symbol;
-
-		value = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_prosrc, &is_null);
-		symbol = TextDatumGetCString(value);
-		for (int i = 0; i < lengthof(module_functions) && found == NULL; i++)
-		{
-			if (strcmp(symbol, module_functions[i].symbol) == 0 &&
-				is_library(library, module_functions[i].library))
-				found = &module_functions[i].known;
-		}
+		*library = TextDatumGetCString(value);
+		*symbol = TextDatumGetCString(SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_prosrc,
+													  &is_null));
 	}
 	ReleaseSysCache(tuple);
-	return found;
+	return !is_null;
+}
+
+bool
+gs_key_order_is_function(Oid function, const char *library, const char *symbol)
+{
+	char	   *found_library;
+	char	   *found_symbol;
+
+	return find_symbol(function, &found_library, &found_symbol) &&
+		strcmp(found_symbol, symbol) == 0 && is_library(found_library, library);
+}
+
+static const KnownFunction *
+find_module_function(Oid function)
+{
+	char	   *library;
+	char	   *symbol;
+
+	if (!find_symbol(function, &library, &symbol))
+		return NULL;
+	for (int i = 0; i < lengthof(module_functions); i++)
+	{
+		if (strcmp(symbol, module_functions[i].symbol) == 0 &&
+			is_library(library, module_functions[i].library))
+			return &module_functions[i].known;
+	}
+	return NULL;
 }
 
 static const KnownFunction *

@@ -71,6 +71,9 @@ typedef struct GsKeyOrder
 extern bool gs_key_order_of_operator(Oid operator, Oid type, Oid collation,
 									 GsKeyOrder *order, bool *descending, char **why_not);
 
+/* Is a function this C function of a module, such as "citext"? */
+extern bool gs_key_order_is_function(Oid function, const char *library, const char *symbol);
+
 /* The collation of the C library that the order, or that of its elements, uses; or InvalidOid. */
 extern Oid	gs_key_order_libc_collation(const GsKeyOrder *order);
 

@@ -4,7 +4,7 @@
  *	  What a sort tells the statistics and the log.
  *
  * A sort is counted when its rows are sorted, because nobody may ever read them to the end; an
- * index build when the index is written (gs_index_sort_report()).  What is known later, which is
+ * index build when the index is written (gs_build_sort_report()).  What is known later, which is
  * the time of the output and the bytes that a device returned, is added when the sort ends in good
  * order.  Bytes of temporary files are counted as they are written (run_file.c), and failures where
  * they are noticed.

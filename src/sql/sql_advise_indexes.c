@@ -21,8 +21,8 @@
 #include <math.h>
 
 #include "guc.h"
+#include "index/index_columns.h"
 #include "index/index_hook.h"
-#include "index/index_sort.h"
 #include "plan/plan_cost.h"
 #include "store/store_device_choice.h"
 
@@ -91,7 +91,7 @@ static double
 gain_percent(Relation heap, Relation index, double nrows, double nentries, bool *on_device)
 {
 	int			ncolumns;
-	const GsSortColumn *columns = gs_index_sort_columns(index, &ncolumns);
+	const GsSortColumn *columns = gs_index_columns(index, &ncolumns);
 	const double npages =
 		(double) RelationGetNumberOfBlocks(heap) + RelationGetNumberOfBlocks(index);
 	const double rest = nrows * cpu_tuple_cost + nentries * cpu_index_tuple_cost +

@@ -35,13 +35,15 @@ gs_store_begin_output(GsStore *store, uint64 nrows)
 GsStatus
 gs_store_fill_window(GsStore *store, int64 position)
 {
+	int64		end = gs_topn_nrows(&store->top);
 	size_t		fetched;
 	GsStatus	status = gs_engine_fetch(store->engine, position, GS_STORE_WINDOW,
 										 store->window, &fetched);
 
+	if (store->partial)			/* those after a range are not returned */
+		end = Min(end, (int64) store->nrows);
 	store->window_start = position;
-	store->window_rows = status != GS_STATUS_OK ? 0 :
-		(int) Min((int64) fetched, gs_topn_nrows(&store->top) - position);
+	store->window_rows = status != GS_STATUS_OK ? 0 : (int) Min((int64) fetched, end - position);
 	return status;
 }
 

@@ -128,6 +128,29 @@ EXCEPTION WHEN OTHERS THEN
 	RETURN ARRAY[replace(SQLSTATE, '54000', '23505')::bytea];
 END $$;
 
+-- A hash of the TIDs of each key of a GIN index in order, or the SQLSTATE of the error.  Which of equal keys is stored
+-- is not defined, so it has only their numbers.
+CREATE FUNCTION differential.gin_entries(statement text, indexed regclass, workers int) RETURNS bytea[] LANGUAGE plpgsql AS $$
+DECLARE
+	contents text;
+BEGIN
+	PERFORM set_config('max_parallel_maintenance_workers', workers::text, true);
+	EXECUTE format('ALTER TABLE %s SET (parallel_workers = 2)', indexed);
+	EXECUTE statement;
+	SELECT md5(string_agg(concat_ws(' ', attribute, category, number, tid), ',' ORDER BY place)) INTO contents
+	FROM (SELECT *, sum(changes::int) OVER (ORDER BY place) AS number
+		  FROM (SELECT *, (attribute, category, key) IS DISTINCT FROM lag((attribute, category, key)) OVER (ORDER BY place) AS changes
+				FROM gin_entries('tested') WITH ORDINALITY AS e (attribute, category, key, tid, place)) x) y;
+	IF to_regprocedure('gin_index_check(regclass)') IS NOT NULL THEN
+		PERFORM gin_index_check('tested');
+	END IF;
+	DROP INDEX tested;
+	EXECUTE format('ALTER TABLE %s RESET (parallel_workers)', indexed);
+	RETURN ARRAY[contents::bytea];
+EXCEPTION WHEN OTHERS THEN
+	RETURN ARRAY[SQLSTATE::bytea];
+END $$;
+
 -- The rows of a table in their order after CLUSTER by the last of these indexes, which is rolled
 -- back, or the SQLSTATE of the error.
 CREATE FUNCTION differential.clustered(index text, clustered text, selected text, last_index text DEFAULT NULL)

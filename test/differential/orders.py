@@ -360,6 +360,29 @@ def _index(rng, table, order):
     return Case("create index", settings, [], "SELECT", build, build, build, build, order.items)
 
 
+def _gin_column(rng, item):
+    """A column of a GIN index: a value with keys, or an array of the value and others."""
+    column = item.column
+    collation = f' COLLATE "{column.collation}"' if column.collation and rng.random() < 0.5 else ""
+    if column.type == "jsonb" and rng.random() < 0.7:
+        return f"{column.name} {rng.choice(['jsonb_ops', 'jsonb_path_ops'])}"
+    if column.type == "tsvector" or column.type.endswith("[]"):
+        return column.name
+    return rng.choice(["(ARRAY[{0}]{1})", "(ARRAY[{0}, NULL, {0}]{1})", "(CASE WHEN id % 5 > 0 THEN ARRAY[{0}, {0}] WHEN id % 3 = 0 THEN (ARRAY[{0}])[2:1] END{1})"]
+                      ).format(column.name, collation)
+
+
+def _gin(rng, table, order):
+    """CREATE INDEX USING gin: the keys must have the TIDs that PostgreSQL's index has."""
+    columns = ", ".join(_gin_column(rng, item) for item in order.items[:3])
+    options = rng.choice([""] * 4 + [" WITH (fastupdate = off)"])
+    where = rng.choice([""] * 5 + [" WHERE id % 3 = 0", f" WHERE {order.items[0].column.name} IS NOT NULL"])
+    build = (f"SELECT differential.gin_entries({_quoted(f'CREATE INDEX tested ON {table.name} USING gin ({columns}){options}{where}')},"
+             f" '{table.name}', {rng.choice([0, 0, 2])})")
+    settings = [("maintenance_work_mem", rng.choice(["1MB", "4MB", "64MB"])), ("min_parallel_table_scan_size", "0")]
+    return Case("create index", settings, [], "SELECT", build, build, build, build, order.items)
+
+
 def _order_by(column):
     """The item of an ORDER BY that has the order of an index column."""
     for name, (less, greater) in CLASS_OPERATORS.items():
@@ -431,13 +454,13 @@ def _cluster(rng, table, order):
     return _case("cluster", order, selected, got, want, ranks=ranks, explain="SELECT", settings=settings, before=before)
 
 
-WRAPPERS = [_plain] * 6 + [_key_alone] * 2 + [_limit] * 3 + [_cursor] * 2 + [_window, _distinct_on, _lateral, _prepared, _parallel, _ranges, _index, _cluster, _presorted] * 2 + [
+WRAPPERS = [_plain] * 6 + [_key_alone] * 2 + [_limit] * 3 + [_cursor] * 2 + [_window, _distinct_on, _lateral, _prepared, _parallel, _ranges, _index, _gin, _cluster, _presorted] * 2 + [
     _joined, _group, _merge_join, _locked]
 
 NAMED_WRAPPERS = {wrapper.__name__.strip("_"): wrapper for wrapper in WRAPPERS}
 
 # For large tables: those that do not take long.
-LARGE_WRAPPERS = [_plain, _plain, _key_alone, _limit, _limit, _limit, _limit, _prepared, _parallel, _ranges, _index, _cluster, _presorted]
+LARGE_WRAPPERS = [_plain, _plain, _key_alone, _limit, _limit, _limit, _limit, _prepared, _parallel, _ranges, _index, _gin, _cluster, _presorted]
 
 
 def random_settings(rng):

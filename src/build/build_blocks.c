@@ -1,29 +1,29 @@
 /*-------------------------------------------------------------------------
  *
- * index_blocks.c
+ * build_blocks.c
  *	  Numbers the pages of an index, and writes them to its file.
  *
  * Pages do not go through shared buffers, but are logged as full images, and written some at a
  * time: other writers of the file wait for each call.
  *
- * A single writer numbers pages from 1 on, and extends the file.  A page above the leaves gets
+ * A single writer numbers pages in turn, and extends the file.  A page above the leaves gets
  * its number before it is full, so its block is a hole of the file until it is written.  Several
- * writers get blocks that exist (index_ranges.c).
+ * writers get blocks that exist (build_ranges.c).
  *
- * The first page of a range has to name the last page of the previous range, so it is kept until
- * that one is known.
+ * The first page of a range may have to name the last page of the previous range; then it is kept
+ * until that one is known.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "index/index_write.h"
+#include "build/build_blocks.h"
 #include "pg_compat.h"
 
-#include "access/nbtree.h"
+#include "storage/bufmgr.h"
 #include "utils/rel.h"
 
-struct GsIndexBlocks
+struct GsBuildBlocks
 {
 	Relation	index;
 
@@ -32,9 +32,10 @@ struct GsIndexBlocks
 	BlockNumber file_blocks;	/* of the file; of several writers: InvalidBlockNumber */
 	XLogRecPtr	sync_start;
 
-	GsIndexRanges *ranges;		/* of several; NULL: there is one */
+	GsBuildRanges *ranges;		/* of several; NULL: there is one */
 	int			range;			/* or GS_ABOVE_LEAVES */
-	GsIndexChunk chunk;			/* blocks of the range that have no page yet */
+	GsBuildChunk chunk;			/* blocks of the range that have no page yet */
+	void		(*link) (Page first, BlockNumber previous); /* or NULL */
 	BlockNumber first;
 	Page		first_page;		/* until it can be written; NULL: there is none */
 	BlockNumber last;			/* the last leaf page so far */
@@ -43,10 +44,10 @@ struct GsIndexBlocks
 	Page		pages[GS_MAX_LOGGED_PAGES];
 };
 
-GsIndexBlocks *
-gs_index_blocks_begin(Relation index, GsIndexRanges *ranges, int range)
+GsBuildBlocks *
+gs_build_blocks_begin(Relation index, BlockNumber first_block, GsBuildRanges *ranges, int range)
 {
-	GsIndexBlocks *blocks = palloc0(sizeof(GsIndexBlocks));
+	GsBuildBlocks *blocks = palloc0(sizeof(GsBuildBlocks));
 
 	blocks->index = index;
 	blocks->ranges = ranges;
@@ -56,42 +57,48 @@ gs_index_blocks_begin(Relation index, GsIndexRanges *ranges, int range)
 	{
 		if (RelationGetNumberOfBlocks(index) != 0)
 			elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
-		blocks->nblocks = BTREE_METAPAGE + 1;
+		blocks->nblocks = first_block;
 		blocks->file_blocks = 0;
 		blocks->sync_start = gs_page_sync_begin();
 	}
 	else if (range != GS_ABOVE_LEAVES)
 	{
-		blocks->chunk = gs_index_ranges_first_blocks(ranges, range);
+		blocks->chunk = gs_build_ranges_first_blocks(ranges, range);
 		blocks->first = blocks->chunk.first;
 	}
 	return blocks;
 }
 
+void
+gs_build_blocks_set_link(GsBuildBlocks *blocks, void (*link) (Page first, BlockNumber previous))
+{
+	blocks->link = link;
+}
+
 /* ------------------------------------------------------------------ numbers */
 
 BlockNumber
-gs_index_blocks_next(GsIndexBlocks *blocks)
+gs_build_blocks_next(GsBuildBlocks *blocks)
 {
 	if (blocks->ranges == NULL)
 		return blocks->nblocks++;
 	if (blocks->range == GS_ABOVE_LEAVES)
-		return gs_index_ranges_take_unused(blocks->ranges, blocks->index);
+		return gs_build_ranges_take_unused(blocks->ranges, blocks->index);
 	if (blocks->chunk.first == blocks->chunk.end)
-		blocks->chunk = gs_index_ranges_take_blocks(blocks->ranges, blocks->index, blocks->range);
+		blocks->chunk = gs_build_ranges_take_blocks(blocks->ranges, blocks->index, blocks->range);
 	return blocks->chunk.first++;
 }
 
 BlockNumber
-gs_index_blocks_next_range(const GsIndexBlocks *blocks)
+gs_build_blocks_next_range(const GsBuildBlocks *blocks)
 {
-	return gs_index_ranges_first_blocks(blocks->ranges, blocks->range + 1).first;
+	return gs_build_ranges_first_blocks(blocks->ranges, blocks->range + 1).first;
 }
 
 /* ------------------------------------------------------------------- writing */
 
 static void
-write_pending(GsIndexBlocks *blocks)
+write_pending(GsBuildBlocks *blocks)
 {
 	if (blocks->npending == 0)
 		return;
@@ -105,7 +112,7 @@ write_pending(GsIndexBlocks *blocks)
 }
 
 static void
-add_pending(GsIndexBlocks *blocks, BlockNumber block, Page page)
+add_pending(GsBuildBlocks *blocks, BlockNumber block, Page page)
 {
 	int			i = blocks->npending++;
 
@@ -121,9 +128,9 @@ add_pending(GsIndexBlocks *blocks, BlockNumber block, Page page)
 }
 
 void
-gs_index_blocks_write(GsIndexBlocks *blocks, BlockNumber block, Page page)
+gs_build_blocks_write(GsBuildBlocks *blocks, BlockNumber block, Page page)
 {
-	if (blocks->range > 0 && block == blocks->first)
+	if (blocks->link != NULL && blocks->range > 0 && block == blocks->first)
 		blocks->first_page = page;
 	else
 		add_pending(blocks, block, page);
@@ -132,16 +139,16 @@ gs_index_blocks_write(GsIndexBlocks *blocks, BlockNumber block, Page page)
 
 /* Writes the first page of a range, which follows the last one of the previous range. */
 static void
-write_first_page(GsIndexBlocks *blocks)
+write_first_page(GsBuildBlocks *blocks)
 {
-	BTPageGetOpaque(blocks->first_page)->btpo_prev =
-		gs_index_ranges_wait(blocks->ranges, GS_RANGE_WRITTEN, blocks->range - 1);
+	blocks->link(blocks->first_page,
+				 gs_build_ranges_wait(blocks->ranges, GS_RANGE_WRITTEN, blocks->range - 1));
 	add_pending(blocks, blocks->first, blocks->first_page);
 	write_pending(blocks);
 }
 
 void
-gs_index_blocks_end(GsIndexBlocks *blocks)
+gs_build_blocks_end(GsBuildBlocks *blocks)
 {
 	write_pending(blocks);
 	if (blocks->ranges == NULL)
@@ -154,8 +161,8 @@ gs_index_blocks_end(GsIndexBlocks *blocks)
 		gs_page_sync_end(blocks->index, blocks->ranges->sync_start);
 		return;
 	}
-	gs_index_ranges_end_range(blocks->ranges, blocks->range, blocks->last, blocks->chunk);
+	gs_build_ranges_end_range(blocks->ranges, blocks->range, blocks->last, blocks->chunk);
 	if (blocks->first_page != NULL)
 		write_first_page(blocks);
-	gs_index_ranges_leave(blocks->ranges);
+	gs_build_ranges_leave(blocks->ranges);
 }

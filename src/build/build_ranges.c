@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * index_ranges.c
+ * build_ranges.c
  *	  What the writers of an index that several processes write know of each other.
  *
  * Blocks are given out in chunks, so that most leaf pages of a range are adjacent on disk:
@@ -14,12 +14,12 @@
  */
 #include "postgres.h"
 
-#include "index/index_ranges.h"
+#include "build/build_ranges.h"
 #include "pg_compat.h"
 
-#include "access/nbtree.h"
 #include "commands/progress.h"
 #include "pgstat.h"
+#include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "utils/rel.h"
 
@@ -46,18 +46,20 @@
 #define PROGRESS_MS		100
 
 Size
-gs_index_ranges_bytes(int nparticipants)
+gs_build_ranges_bytes(int nparticipants)
 {
-	return add_size(offsetof(GsIndexRanges, ranges), mul_size(sizeof(GsIndexRange), nparticipants));
+	return add_size(offsetof(GsBuildRanges, ranges), mul_size(sizeof(GsBuildRange), nparticipants));
 }
 
 void
-gs_index_ranges_init(GsIndexRanges *ranges)
+gs_build_ranges_init(GsBuildRanges *ranges, BlockNumber first_block)
 {
+	ranges->first_block = first_block;
 	ranges->nranges = 0;
 	ranges->nleft = 0;
 	ranges->given_up = false;
 	pg_atomic_init_u64(&ranges->nrows, 0);
+	pg_atomic_init_u64(&ranges->ntuples, 0);
 	ConditionVariableInit(&ranges->changed);
 	SpinLockInit(&ranges->mutex);
 }
@@ -69,7 +71,7 @@ chunk_blocks(double npages)
 }
 
 void
-gs_index_ranges_open(GsIndexRanges *ranges, Relation index, int nranges, BlockNumber npages,
+gs_build_ranges_open(GsBuildRanges *ranges, Relation index, int nranges, BlockNumber npages,
 					 uint64 nrows)
 {
 	BlockNumber nblocks;
@@ -81,12 +83,12 @@ gs_index_ranges_open(GsIndexRanges *ranges, Relation index, int nranges, BlockNu
 		ranges->sync_start = gs_page_sync_begin();
 		ranges->nrows_expected = nrows;
 		ranges->first_chunk = chunk_blocks((double) npages / nranges / FIRST_CHUNK_PART);
-		nblocks = BTREE_METAPAGE + 1 + nranges * ranges->first_chunk;
+		nblocks = ranges->first_block + nranges * ranges->first_chunk;
 		gs_extend_relation(index, nblocks);
 		pg_atomic_init_u32(&ranges->nblocks, nblocks);
 		pg_atomic_init_u32(&ranges->file_blocks, nblocks);
 		for (int i = 0; i < nranges; i++)
-			ranges->ranges[i] = (GsIndexRange) {
+			ranges->ranges[i] = (GsBuildRange) {
 				.last = InvalidBlockNumber,.nblocks = ranges->first_chunk
 			};
 	}
@@ -98,12 +100,12 @@ gs_index_ranges_open(GsIndexRanges *ranges, Relation index, int nranges, BlockNu
 
 /* ------------------------------------------------------------------- blocks */
 
-GsIndexChunk
-gs_index_ranges_first_blocks(const GsIndexRanges *ranges, int range)
+GsBuildChunk
+gs_build_ranges_first_blocks(const GsBuildRanges *ranges, int range)
 {
-	const BlockNumber first = BTREE_METAPAGE + 1 + range * ranges->first_chunk;
+	const BlockNumber first = ranges->first_block + range * ranges->first_chunk;
 
-	return (GsIndexChunk) {.first = first,.end = first + ranges->first_chunk};
+	return (GsBuildChunk) {.first = first,.end = first + ranges->first_chunk};
 }
 
 /*
@@ -120,9 +122,9 @@ part_of_rest(double nblocks, uint64 nwritten, uint64 nexpected)
 
 /* Extends the file, if it has less than nblocks. */
 static void
-extend(GsIndexRanges *ranges, Relation index, BlockNumber nblocks)
+extend(GsBuildRanges *ranges, Relation index, BlockNumber nblocks)
 {
-	const double rest = part_of_rest(nblocks, gs_index_ranges_rows(ranges), ranges->nrows_expected);
+	const double rest = part_of_rest(nblocks, gs_build_ranges_rows(ranges), ranges->nrows_expected);
 
 	/* two extensions at once could write zeroes to pages of each other, at the end of a segment */
 	LockRelationForExtension(index, ExclusiveLock);
@@ -136,13 +138,13 @@ extend(GsIndexRanges *ranges, Relation index, BlockNumber nblocks)
 }
 
 /* Takes up to `most` blocks. */
-static GsIndexChunk
-take_blocks(GsIndexRanges *ranges, Relation index, BlockNumber most)
+static GsBuildChunk
+take_blocks(GsBuildRanges *ranges, Relation index, BlockNumber most)
 {
 	const BlockNumber nblocks = pg_atomic_read_u32(&ranges->nblocks);
 	const BlockNumber bearable =
 		Max(nblocks / (ranges->nranges * UNUSED_PART), ranges->first_chunk);
-	GsIndexChunk chunk;
+	GsBuildChunk chunk;
 
 	chunk.end = pg_atomic_add_fetch_u32(&ranges->nblocks, Min(most, bearable));
 	chunk.first = chunk.end - Min(most, bearable);
@@ -151,24 +153,24 @@ take_blocks(GsIndexRanges *ranges, Relation index, BlockNumber most)
 	return chunk;
 }
 
-GsIndexChunk
-gs_index_ranges_take_blocks(GsIndexRanges *ranges, Relation index, int range)
+GsBuildChunk
+gs_build_ranges_take_blocks(GsBuildRanges *ranges, Relation index, int range)
 {
-	GsIndexRange *own = &ranges->ranges[range];
+	GsBuildRange *own = &ranges->ranges[range];
 	const uint64 expected = ranges->nrows_expected / ranges->nranges;
 	const BlockNumber wanted = chunk_blocks(part_of_rest(own->nblocks, own->nrows, expected));
-	const GsIndexChunk chunk = take_blocks(ranges, index, Max(wanted, ranges->first_chunk));
+	const GsBuildChunk chunk = take_blocks(ranges, index, Max(wanted, ranges->first_chunk));
 
 	own->nblocks += chunk.end - chunk.first;
 	return chunk;
 }
 
 BlockNumber
-gs_index_ranges_take_unused(GsIndexRanges *ranges, Relation index)
+gs_build_ranges_take_unused(GsBuildRanges *ranges, Relation index)
 {
 	for (int i = 0; i < ranges->nranges; i++)
 	{
-		GsIndexChunk *unused = &ranges->ranges[i].unused;
+		GsBuildChunk *unused = &ranges->ranges[i].unused;
 
 		if (unused->first < unused->end)
 			return unused->first++;
@@ -179,21 +181,27 @@ gs_index_ranges_take_unused(GsIndexRanges *ranges, Relation index)
 /* ------------------------------------------------------------------ progress */
 
 uint64
-gs_index_ranges_add_rows(GsIndexRanges *ranges, int range, uint64 nrows)
+gs_build_ranges_add_rows(GsBuildRanges *ranges, int range, uint64 nrows)
 {
 	ranges->ranges[range].nrows += nrows;
 	return pg_atomic_add_fetch_u64(&ranges->nrows, nrows);
 }
 
 uint64
-gs_index_ranges_rows(GsIndexRanges *ranges)
+gs_build_ranges_rows(GsBuildRanges *ranges)
 {
 	return pg_atomic_read_u64(&ranges->nrows);
 }
 
+uint64
+gs_build_ranges_add_tuples(GsBuildRanges *ranges, uint64 ntuples)
+{
+	return pg_atomic_add_fetch_u64(&ranges->ntuples, ntuples);
+}
+
 void
-gs_index_ranges_end_range(GsIndexRanges *ranges, int range, BlockNumber last_block,
-						  GsIndexChunk unused)
+gs_build_ranges_end_range(GsBuildRanges *ranges, int range, BlockNumber last_block,
+						  GsBuildChunk unused)
 {
 	SpinLockAcquire(&ranges->mutex);
 	ranges->ranges[range].last = last_block;
@@ -203,7 +211,7 @@ gs_index_ranges_end_range(GsIndexRanges *ranges, int range, BlockNumber last_blo
 }
 
 int
-gs_index_ranges_find_gap(const GsIndexRanges *ranges)
+gs_build_ranges_find_gap(const GsBuildRanges *ranges)
 {
 	for (int i = 1; i < ranges->nranges; i++)
 		if (!ItemPointerEquals(unconstify(ItemPointerData *, &ranges->ranges[i - 1].next_row),
@@ -213,7 +221,7 @@ gs_index_ranges_find_gap(const GsIndexRanges *ranges)
 }
 
 void
-gs_index_ranges_leave(GsIndexRanges *ranges)
+gs_build_ranges_leave(GsBuildRanges *ranges)
 {
 	SpinLockAcquire(&ranges->mutex);
 	ranges->nleft++;
@@ -225,7 +233,7 @@ gs_index_ranges_leave(GsIndexRanges *ranges)
 
 /* The number that is waited for; 0: it is not there yet. */
 static uint32
-find_number(const GsIndexRanges *ranges, GsIndexRangesEvent event, int range)
+find_number(const GsBuildRanges *ranges, GsBuildRangesEvent event, int range)
 {
 	const BlockNumber last = ranges->ranges[range].last;
 
@@ -242,7 +250,7 @@ find_number(const GsIndexRanges *ranges, GsIndexRangesEvent event, int range)
 }
 
 uint32
-gs_index_ranges_wait(GsIndexRanges *ranges, GsIndexRangesEvent event, int range)
+gs_build_ranges_wait(GsBuildRanges *ranges, GsBuildRangesEvent event, int range)
 {
 	uint32		found;
 
@@ -254,7 +262,7 @@ gs_index_ranges_wait(GsIndexRanges *ranges, GsIndexRangesEvent event, int range)
 		SpinLockRelease(&ranges->mutex);
 		if (found != 0)
 			break;
-		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, gs_index_ranges_rows(ranges));
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, gs_build_ranges_rows(ranges));
 		ConditionVariableTimedSleep(&ranges->changed, PROGRESS_MS,
 									gs_wait_event(GS_WAIT_PARTICIPANTS));
 	}
@@ -263,12 +271,12 @@ gs_index_ranges_wait(GsIndexRanges *ranges, GsIndexRangesEvent event, int range)
 }
 
 void
-gs_index_ranges_give_up(GsIndexRanges *ranges, int range)
+gs_build_ranges_give_up(GsBuildRanges *ranges, int range)
 {
 	SpinLockAcquire(&ranges->mutex);
 	ranges->given_up = true;
 	ranges->nleft++;
-	ranges->ranges[range].last = BTREE_METAPAGE + 1;	/* any block will do for whoever waits */
+	ranges->ranges[range].last = ranges->first_block;	/* any block will do for whoever waits */
 	SpinLockRelease(&ranges->mutex);
 	ConditionVariableBroadcast(&ranges->changed);
 }

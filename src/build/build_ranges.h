@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * index_ranges.h
+ * build_ranges.h
  *	  What the writers of an index that several processes write know of each other.
  *
  * In shared memory.  Participant n of a parallel build writes the leaf pages of range n; the
@@ -14,8 +14,8 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef GPUSORT_INDEX_RANGES_H
-#define GPUSORT_INDEX_RANGES_H
+#ifndef GPUSORT_BUILD_RANGES_H
+#define GPUSORT_BUILD_RANGES_H
 
 #include "access/xlogdefs.h"
 #include "port/atomics.h"
@@ -26,27 +26,29 @@
 #include "utils/relcache.h"
 
 /* Successive blocks, from first to before end. */
-typedef struct GsIndexChunk
+typedef struct GsBuildChunk
 {
 	BlockNumber first;
 	BlockNumber end;
-} GsIndexChunk;
+} GsBuildChunk;
 
-typedef struct GsIndexRange
+typedef struct GsBuildRange
 {
 	BlockNumber last;			/* of its leaf pages; InvalidBlockNumber: not known */
-	GsIndexChunk unused;
+	GsBuildChunk unused;
 
 	/* only its own process uses these before it leaves */
+	/* if ranges divide rows anywhere */
 	ItemPointerData first_row;	/* heap TID; invalid: none */
 	ItemPointerData next_row;	/* that of the row that it ends before; invalid: none */
 	uint64		nrows;			/* written */
 	BlockNumber nblocks;		/* taken */
-} GsIndexRange;
+} GsBuildRange;
 
-typedef struct GsIndexRanges
+typedef struct GsBuildRanges
 {
 	/* set by the leader before the ranges are open */
+	BlockNumber first_block;	/* of leaf pages */
 	BlockNumber first_chunk;	/* blocks that each range begins with */
 	uint64		nrows_expected; /* in all ranges */
 	XLogRecPtr	sync_start;
@@ -54,71 +56,77 @@ typedef struct GsIndexRanges
 	pg_atomic_uint32 nblocks;	/* given out */
 	pg_atomic_uint32 file_blocks;	/* of the file; changed with the extension lock */
 	pg_atomic_uint64 nrows;		/* written */
+	pg_atomic_uint64 ntuples;	/* of the index: those of the ranges that have been written */
 	ConditionVariable changed;
 
 	slock_t		mutex;			/* protects the following fields until all have left */
 	int			nranges;		/* 0: not decided */
 	int			nleft;			/* participants that have written their pages or given up */
 	bool		given_up;		/* one of them has rows in wrong order */
-	GsIndexRange ranges[FLEXIBLE_ARRAY_MEMBER];
-} GsIndexRanges;
+	GsBuildRange ranges[FLEXIBLE_ARRAY_MEMBER];
+} GsBuildRanges;
 
-extern Size gs_index_ranges_bytes(int nparticipants);
-extern void gs_index_ranges_init(GsIndexRanges *ranges);
+extern Size gs_build_ranges_bytes(int nparticipants);
+
+/* Blocks before first_block have a fixed use. */
+extern void gs_build_ranges_init(GsBuildRanges *ranges, BlockNumber first_block);
 
 /*
  * The leader has decided how many ranges there are; 1: it writes the index alone.  Otherwise the
  * index will have nrows, and not more than about npages, and each range gets its first blocks.
  */
-extern void gs_index_ranges_open(GsIndexRanges *ranges, Relation index, int nranges,
+extern void gs_build_ranges_open(GsBuildRanges *ranges, Relation index, int nranges,
 								 BlockNumber npages, uint64 nrows);
 
 /* ------------------------------------------------------------------- blocks */
 
 /* The blocks that a range begins with. */
-extern GsIndexChunk gs_index_ranges_first_blocks(const GsIndexRanges *ranges, int range);
+extern GsBuildChunk gs_build_ranges_first_blocks(const GsBuildRanges *ranges, int range);
 
 /* The next blocks for a range; extends the file to have them. */
-extern GsIndexChunk gs_index_ranges_take_blocks(GsIndexRanges *ranges, Relation index, int range);
+extern GsBuildChunk gs_build_ranges_take_blocks(GsBuildRanges *ranges, Relation index, int range);
 
 /* After all have been written: one of the blocks that no range has used, or another one. */
-extern BlockNumber gs_index_ranges_take_unused(GsIndexRanges *ranges, Relation index);
+extern BlockNumber gs_build_ranges_take_unused(GsBuildRanges *ranges, Relation index);
 
 /* ------------------------------------------------------------------ progress */
 
 /* Adds to the number of rows that have been written to a range.  Returns that of all ranges. */
-extern uint64 gs_index_ranges_add_rows(GsIndexRanges *ranges, int range, uint64 nrows);
+extern uint64 gs_build_ranges_add_rows(GsBuildRanges *ranges, int range, uint64 nrows);
 
 /* The number of rows that have been written to all ranges. */
-extern uint64 gs_index_ranges_rows(GsIndexRanges *ranges);
+extern uint64 gs_build_ranges_rows(GsBuildRanges *ranges);
 
-/* All pages of a range are written but its first; these blocks are left over. */
-extern void gs_index_ranges_end_range(GsIndexRanges *ranges, int range, BlockNumber last_block,
-									  GsIndexChunk unused);
+/* Before a writer leaves: adds to the number of index tuples, and returns it. */
+extern uint64 gs_build_ranges_add_tuples(GsBuildRanges *ranges, uint64 ntuples);
+
+/* All pages of a range are written but its first, if that is linked; these blocks are left over. */
+extern void gs_build_ranges_end_range(GsBuildRanges *ranges, int range, BlockNumber last_block,
+									  GsBuildChunk unused);
 
 /* All pages of a range are written. */
-extern void gs_index_ranges_leave(GsIndexRanges *ranges);
+extern void gs_build_ranges_leave(GsBuildRanges *ranges);
 
 /*
  * The rows of a range are in wrong order, so that the index has to be built again; this counts as
  * leaving.
  */
-extern void gs_index_ranges_give_up(GsIndexRanges *ranges, int range);
+extern void gs_build_ranges_give_up(GsBuildRanges *ranges, int range);
 
 /*
  * The first range that does not begin with the row that the previous one ended before, which makes
  * the index wrong; 0: all do.  Known to all after they have waited.
  */
-extern int	gs_index_ranges_find_gap(const GsIndexRanges *ranges);
+extern int	gs_build_ranges_find_gap(const GsBuildRanges *ranges);
 
-typedef enum GsIndexRangesEvent
+typedef enum GsBuildRangesEvent
 {
 	GS_RANGES_OPEN,				/* the leader has decided; the number of ranges */
 	GS_RANGE_WRITTEN,			/* all pages of this range but its first; its last block */
 	GS_RANGES_LEFT				/* all participants have left */
-} GsIndexRangesEvent;
+} GsBuildRangesEvent;
 
 /* Waits for an event.  Returns the number that it makes known. */
-extern uint32 gs_index_ranges_wait(GsIndexRanges *ranges, GsIndexRangesEvent event, int range);
+extern uint32 gs_build_ranges_wait(GsBuildRanges *ranges, GsBuildRangesEvent event, int range);
 
-#endif							/* GPUSORT_INDEX_RANGES_H */
+#endif							/* GPUSORT_BUILD_RANGES_H */

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
- * index_parallel.c
+ * build_parallel.c
  *	  Several processes scan the table of an index that is built, and write the index.
  *
  * The leader and its workers read pages of one parallel scan, and each sorts the entries that it
  * has read: all in one job of a device, where the leader is the consumer (sort_parallel.c), or
  * each in sorted runs for all to read (share_streams.c).  Then each participant writes the leaf
- * pages of a range of all entries (index_ranges.c), and the leader the levels above; or the
+ * pages of a range of all entries (build_ranges.c), and the leader the levels above; or the
  * leader writes the index alone (README.md, "Workers"):
  *
  *		leader	 scan ---> perform ---> wait ---> open ---> get, write ---> wait ---> upper levels
@@ -19,14 +19,12 @@
 
 #include "guc.h"
 #include "common/protocol.h"
-#include "index/index_parallel.h"
-#include "index/index_scan.h"
-#include "index/index_write.h"
+#include "build/build_parallel.h"
+#include "build/build_scan.h"
 #include "share/share_state.h"
 #include "sort/sort_parallel.h"
 
 #include "access/genam.h"
-#include "access/nbtree.h"
 #include "access/parallel.h"
 #include "access/table.h"
 #include "access/xact.h"
@@ -82,13 +80,14 @@ typedef struct SharedChunk
 	SharedBuild *build;			/* first */
 	GsShared   *sort;
 	GsShareGather *gather;
-	GsIndexRanges *ranges;
+	GsBuildRanges *ranges;
 	WalUsage   *wal_usage;		/* of each worker */
 	BufferUsage *buffer_usage;
 } SharedChunk;
 
-struct GsIndexParallel
+struct GsBuildParallel
 {
+	const GsBuildMethod *method;
 	Relation	heap;
 	Relation	index;
 	Snapshot	snapshot;
@@ -117,7 +116,7 @@ set_shared(SharedChunk *shared, char *chunk, int nworkers)
 	shared->build = take(chunk, &at, sizeof(SharedBuild));
 	shared->sort = take(chunk, &at, gs_shared_bytes(nworkers + 1));
 	shared->gather = take(chunk, &at, gs_share_gather_bytes(nworkers + 1));
-	shared->ranges = take(chunk, &at, gs_index_ranges_bytes(nworkers + 1));
+	shared->ranges = take(chunk, &at, gs_build_ranges_bytes(nworkers + 1));
 	shared->wal_usage = take(chunk, &at, mul_size(sizeof(WalUsage), nworkers));
 	shared->buffer_usage = take(chunk, &at, mul_size(sizeof(BufferUsage), nworkers));
 	return at;
@@ -127,7 +126,7 @@ set_shared(SharedChunk *shared, char *chunk, int nworkers)
 
 /* Scans a part of the table, sorts, and reports.  False: a device lost the entries. */
 static bool
-scan_and_sort(GsIndexSort *sort, SharedBuild *build, Relation heap, Relation index,
+scan_and_sort(GsBuildSort *sort, SharedBuild *build, Relation heap, Relation index,
 			  IndexInfo *info, ParallelTableScanDesc scan)
 {
 	const bool	leads = !IsParallelWorker();
@@ -135,11 +134,10 @@ scan_and_sort(GsIndexSort *sort, SharedBuild *build, Relation heap, Relation ind
 	bool		sorted;
 	bool		reads;
 
-	ntuples = gs_index_scan(sort, heap, index, info, scan, leads);
+	ntuples = sort->method->scan(sort, heap, index, info, scan, leads);
 	if (leads)
-		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
-									 PROGRESS_BTREE_PHASE_PERFORMSORT_1);
-	sorted = gs_index_sort_perform(sort) && gs_index_sort_make_runs(sort);
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, sort->method->sort_phase);
+	sorted = gs_build_sort_perform(sort) && gs_build_sort_make_runs(sort);
 	reads = sorted && !leads && gpusort_enable_parallel_index_write &&
 		gs_sort_parallel_open_reader(&sort->sort);
 
@@ -150,7 +148,7 @@ scan_and_sort(GsIndexSort *sort, SharedBuild *build, Relation heap, Relation ind
 	if (!sorted)
 		build->entries_lost = true;
 	else if (!leads)
-		build->nkept += gs_index_sort_count(sort);
+		build->nkept += gs_build_sort_count(sort);
 	build->corrupt_hot_chain |= info->ii_BrokenHotChain;
 	SpinLockRelease(&build->mutex);
 	ConditionVariableSignal(&build->done);
@@ -161,49 +159,51 @@ scan_and_sort(GsIndexSort *sort, SharedBuild *build, Relation heap, Relation ind
 
 /* Writes the range of a worker, if there is one. */
 static void
-write_range(SharedBuild *build, Relation heap, Relation index, IndexInfo *info, GsIndexSort *sort,
-			const GsIndexPart *part)
+write_range(SharedBuild *build, Relation heap, Relation index, IndexInfo *info, GsBuildSort *sort,
+			const GsBuildPart *part)
 {
-	const int	nranges = gs_index_ranges_wait(part->ranges, GS_RANGES_OPEN, 0);
+	const int	nranges = gs_build_ranges_wait(part->ranges, GS_RANGES_OPEN, 0);
 	bool		has_all = true;
+	uint64		ntuples;
 
 	if (nranges == 1)
 		return;
 	if (build->nread_there > 0)
 		gs_sort_parallel_begin_reading(&sort->sort, build->nread_there);
 	else
-		has_all = gs_index_sort_adopt(sort);
-	if (!has_all || !gs_index_sort_begin_range(sort, part->number, nranges, build->memory_kb))
+		has_all = gs_build_sort_adopt(sort);
+	if (!has_all || !gs_build_sort_begin_range(sort, part->number, nranges, build->memory_kb))
 		elog(ERROR, "could not divide the sorted entries of index \"%s\"",
 			 RelationGetRelationName(index));
-	(void) gs_index_tuples_write(heap, index, info, sort, part);
+	(void) sort->method->write(heap, index, info, sort, part, &ntuples);
 }
 
 static void
-work(const SharedChunk *shared, Relation heap, Relation index, ParallelTableScanDesc scan)
+work(const GsBuildMethod *method, const SharedChunk *shared, Relation heap, Relation index,
+	 ParallelTableScanDesc scan)
 {
 	SharedBuild *build = shared->build;
 	IndexInfo  *info = BuildIndexInfo(index);
-	const GsIndexPart part = {
+	const GsBuildPart part = {
 		.ranges = shared->ranges,
 		.number = ParallelWorkerNumber + 1,
 		.files = gs_share_gather_file_set(shared->gather)
 	};
-	GsIndexSort *sort;
+	GsBuildSort *sort;
 
 	info->ii_Concurrent = build->concurrent;
 	info->ii_Unique = build->unique;
 	info->ii_NullsNotDistinct = build->nulls_not_distinct;
 	gs_share_gather_attach(shared->gather);
-	sort = gs_index_sort_begin(index, build->expected_rows, build->memory_kb, false, shared->sort,
-							   shared->gather);
+	sort = gs_build_sort_begin(method, index, build->expected_rows, build->memory_kb, false,
+							   shared->sort, shared->gather);
 	if (scan_and_sort(sort, build, heap, index, info, scan))
 		write_range(build, heap, index, info, sort, &part);
-	gs_index_sort_end(sort);
+	gs_build_sort_end(sort);
 }
 
 void
-gs_index_parallel_main(dsm_segment *segment, shm_toc *toc)
+gs_build_parallel_work(const GsBuildMethod *method, shm_toc *toc)
 {
 	SharedBuild *build = shm_toc_lookup(toc, KEY_SHARED, false);
 	SharedChunk shared;
@@ -222,7 +222,7 @@ gs_index_parallel_main(dsm_segment *segment, shm_toc *toc)
 	heap = table_open(build->heap, heap_lock);
 	index = index_open(build->index, index_lock);
 	InstrStartParallelQuery();
-	work(&shared, heap, index, shm_toc_lookup(toc, KEY_SCAN, false));
+	work(method, &shared, heap, index, shm_toc_lookup(toc, KEY_SCAN, false));
 	InstrEndParallelQuery(&shared.buffer_usage[ParallelWorkerNumber],
 						  &shared.wal_usage[ParallelWorkerNumber]);
 	index_close(index, index_lock);
@@ -249,7 +249,7 @@ allocate(ParallelContext *context, uint64 key, Size nbytes)
 
 /* Allocates shared memory.  False: there is none. */
 static bool
-allocate_shared(GsIndexParallel *parallel)
+allocate_shared(GsBuildParallel *parallel)
 {
 	ParallelContext *context = parallel->context;
 	const Size	nbytes = set_shared(&parallel->shared, NULL, context->nworkers);
@@ -271,7 +271,7 @@ allocate_shared(GsIndexParallel *parallel)
 }
 
 static void
-init_build(GsIndexParallel *parallel, const IndexInfo *info, double expected_rows)
+init_build(GsBuildParallel *parallel, const IndexInfo *info, double expected_rows)
 {
 	SharedBuild *build = parallel->shared.build;
 	const int	nworkers = parallel->context->nworkers;
@@ -291,11 +291,11 @@ init_build(GsIndexParallel *parallel, const IndexInfo *info, double expected_row
 }
 
 static void
-init_sort(GsIndexParallel *parallel, double expected_rows)
+init_sort(GsBuildParallel *parallel, double expected_rows)
 {
 	const int	nparticipants = parallel->context->nworkers + 1;
 	int			ncolumns;
-	GsSortColumn *columns = gs_index_sort_columns(parallel->index, &ncolumns);
+	GsSortColumn *columns = parallel->method->columns(parallel->index, &ncolumns);
 	const bool	by_job = gs_sort_parallel_pays(columns, ncolumns, nparticipants, expected_rows);
 
 	gs_shared_init(parallel->shared.sort, nparticipants);
@@ -304,15 +304,17 @@ init_sort(GsIndexParallel *parallel, double expected_rows)
 	pfree(columns);
 }
 
-GsIndexParallel *
-gs_index_parallel_begin(Relation heap, Relation index, IndexInfo *info, double expected_rows)
+GsBuildParallel *
+gs_build_parallel_begin(const GsBuildMethod *method, Relation heap, Relation index,
+						IndexInfo *info, double expected_rows)
 {
-	GsIndexParallel *parallel = palloc0(sizeof(GsIndexParallel));
+	GsBuildParallel *parallel = palloc0(sizeof(GsBuildParallel));
 
+	parallel->method = method;
 	parallel->heap = heap;
 	parallel->index = index;
 	EnterParallelMode();
-	parallel->context = CreateParallelContext(gs_library_path(), "gs_index_parallel_main",
+	parallel->context = CreateParallelContext(gs_library_path(), method->worker_main,
 											  info->ii_ParallelWorkers);
 	/* as PostgreSQL does: all tuples, and the scan recognizes dead ones; or those of a snapshot */
 	parallel->snapshot = info->ii_Concurrent ?
@@ -323,19 +325,19 @@ gs_index_parallel_begin(Relation heap, Relation index, IndexInfo *info, double e
 		init_sort(parallel, expected_rows);
 		gs_share_gather_init(parallel->shared.gather, parallel->context->nworkers + 1,
 							 parallel->context->seg);
-		gs_index_ranges_init(parallel->shared.ranges);
+		gs_build_ranges_init(parallel->shared.ranges, method->first_block);
 		table_parallelscan_initialize(heap, parallel->scan, parallel->snapshot);
 		LaunchParallelWorkers(parallel->context);
 	}
 	if (parallel->context->nworkers_launched > 0)
 		return parallel;
-	gs_index_parallel_end(parallel);
+	gs_build_parallel_end(parallel);
 	return NULL;
 }
 
 /* Waits until all participants have scanned, and reported. */
 static void
-wait_for_workers(GsIndexParallel *parallel)
+wait_for_workers(GsBuildParallel *parallel)
 {
 	SharedBuild *build = parallel->shared.build;
 	int			ndone;
@@ -357,12 +359,12 @@ wait_for_workers(GsIndexParallel *parallel)
 
 /* How many participants write: as many as have enough to do. */
 static int
-choose_ranges(const GsIndexParallel *parallel, GsIndexSort *sort, BlockNumber npages)
+choose_ranges(const GsBuildParallel *parallel, GsBuildSort *sort, BlockNumber npages)
 {
 	const int	nranges = parallel->context->nworkers_launched + 1;
 
 	return gpusort_enable_parallel_index_write && npages >= nranges * LEAST_RANGE_PAGES &&
-		gs_index_sort_begin_range(sort, 0, nranges, parallel->shared.build->memory_kb) ?
+		gs_build_sort_begin_range(sort, 0, nranges, parallel->shared.build->memory_kb) ?
 		nranges : 1;
 }
 
@@ -371,13 +373,13 @@ choose_ranges(const GsIndexParallel *parallel, GsIndexSort *sort, BlockNumber np
  * device lost entries.
  */
 static bool
-begin_output(GsIndexParallel *parallel, GsIndexSort *sort)
+begin_output(GsBuildParallel *parallel, GsBuildSort *sort)
 {
 	SharedBuild *build = parallel->shared.build;
 	const BlockNumber npages = (gs_share_gather_run_bytes(parallel->shared.gather) +
-								gs_index_sort_bytes_on_device(sort)) / BLCKSZ;
+								gs_build_sort_bytes_on_device(sort)) / BLCKSZ;
 	const bool	has_runs = sort->sort.store.phase == GS_STORE_RUNS;
-	const bool	all_in_runs = has_runs || gs_index_sort_count(sort) == 0;
+	const bool	all_in_runs = has_runs || gs_build_sort_count(sort) == 0;
 	int			nranges = 1;
 	bool		merged = true;
 
@@ -387,44 +389,45 @@ begin_output(GsIndexParallel *parallel, GsIndexSort *sort)
 		if (build->nreaders == parallel->context->nworkers_launched)
 			nranges = choose_ranges(parallel, sort, npages);
 		if (nranges > 1)
-			build->nread_there = gs_index_sort_count(sort);
+			build->nread_there = gs_build_sort_count(sort);
 	}
 	else
 	{
-		merged = gs_index_sort_adopt(sort);
+		merged = gs_build_sort_adopt(sort);
 		if (merged && all_in_runs)
 			nranges = choose_ranges(parallel, sort, npages);
 		if (merged && nranges == 1)
-			gs_index_sort_begin_merge(sort);
+			gs_build_sort_begin_merge(sort);
 	}
-	gs_index_ranges_open(parallel->shared.ranges, parallel->index, nranges, npages,
-						 gs_index_sort_count(sort));
+	gs_build_ranges_open(parallel->shared.ranges, parallel->index, nranges, npages,
+						 gs_build_sort_count(sort));
 	return merged;
 }
 
-GsIndexSort *
-gs_index_parallel_sort(GsIndexParallel *parallel, IndexInfo *info, double *ntuples)
+GsBuildSort *
+gs_build_parallel_sort(GsBuildParallel *parallel, IndexInfo *info, double *ntuples)
 {
 	SharedBuild *build = parallel->shared.build;
-	GsIndexSort *sort;
+	GsBuildSort *sort;
 
-	sort = gs_index_sort_begin(parallel->index, build->expected_rows, build->memory_kb, false,
-							   parallel->shared.sort, parallel->shared.gather);
+	sort = gs_build_sort_begin(parallel->method, parallel->index, build->expected_rows,
+							   build->memory_kb, false, parallel->shared.sort,
+							   parallel->shared.gather);
 	(void) scan_and_sort(sort, build, parallel->heap, parallel->index, info, parallel->scan);
 	wait_for_workers(parallel);
 	*ntuples = build->ntuples;
 	info->ii_BrokenHotChain = build->corrupt_hot_chain;
 	if (build->entries_lost)
-		gs_index_ranges_open(parallel->shared.ranges, parallel->index, 1, 0, 0);
+		gs_build_ranges_open(parallel->shared.ranges, parallel->index, 1, 0, 0);
 	else if (begin_output(parallel, sort))
 		return sort;
-	gs_index_sort_end(sort);
+	gs_build_sort_end(sort);
 	return NULL;
 }
 
 /* Raises an ERROR: a range does not begin with the row that the previous one ended before. */
 static void
-report_gap(const GsIndexParallel *parallel, int gap)
+report_gap(const GsBuildParallel *parallel, int gap)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_INTERNAL_ERROR),
@@ -433,14 +436,15 @@ report_gap(const GsIndexParallel *parallel, int gap)
 					   "follow the last row of the previous process.",
 					   gap + 1, parallel->shared.ranges->nranges,
 					   RelationGetRelationName(parallel->index)),
-			 gs_errhint_bug("enable_create_index", "build the index")));
+			 gs_errhint_bug(parallel->method->setting, "build the index")));
 }
 
 bool
-gs_index_parallel_write(GsIndexParallel *parallel, const IndexInfo *info, GsIndexSort *sort)
+gs_build_parallel_write(GsBuildParallel *parallel, const IndexInfo *info, GsBuildSort *sort,
+						uint64 *ntuples)
 {
-	GsIndexRanges *ranges = parallel->shared.ranges;
-	const GsIndexPart part = {
+	GsBuildRanges *ranges = parallel->shared.ranges;
+	const GsBuildPart part = {
 		.ranges = ranges,
 		.number = 0,
 		.files = gs_share_gather_file_set(parallel->shared.gather)
@@ -448,27 +452,28 @@ gs_index_parallel_write(GsIndexParallel *parallel, const IndexInfo *info, GsInde
 	int			gap;
 
 	if (ranges->nranges == 1)
-		return gs_index_tuples_write(parallel->heap, parallel->index, info, sort, NULL);
+		return sort->method->write(parallel->heap, parallel->index, info, sort, NULL, ntuples);
 	elog(DEBUG1, "%d processes write index \"%s\"", ranges->nranges,
 		 RelationGetRelationName(parallel->index));
-	(void) gs_index_tuples_write(parallel->heap, parallel->index, info, sort, &part);
-	(void) gs_index_ranges_wait(ranges, GS_RANGES_LEFT, 0);
+	(void) sort->method->write(parallel->heap, parallel->index, info, sort, &part, ntuples);
+	(void) gs_build_ranges_wait(ranges, GS_RANGES_LEFT, 0);
 	if (ranges->given_up)
 		return false;
 	/* each range is in order, but they may not follow each other, or have all entries */
-	gap = gs_index_ranges_find_gap(ranges);
-	if (gs_index_sort_may_be_wrong(sort) &&
-		(gap > 0 || gs_index_ranges_rows(ranges) != gs_index_sort_count(sort)))
+	gap = sort->method->keeps_groups ? 0 : gs_build_ranges_find_gap(ranges);
+	if (gs_build_sort_may_be_wrong(sort) &&
+		(gap > 0 || gs_build_ranges_rows(ranges) != gs_build_sort_count(sort)))
 		return false;
-	gs_index_sort_check_count(sort, gs_index_ranges_rows(ranges));
+	gs_build_sort_check_count(sort, gs_build_ranges_rows(ranges));
 	if (gap > 0)
 		report_gap(parallel, gap);
-	gs_index_pages_write_upper(parallel->heap, parallel->index, &part);
+	parallel->method->write_upper(parallel->heap, parallel->index, &part);
+	*ntuples = gs_build_ranges_add_tuples(ranges, 0);
 	return true;
 }
 
 void
-gs_index_parallel_end(GsIndexParallel *parallel)
+gs_build_parallel_end(GsBuildParallel *parallel)
 {
 	ParallelContext *context = parallel->context;
 

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * index_scan.c
+ * build_scan.c
  *	  Scans the table of an index that is built.
  *
  * table_index_build_scan() handles visibility, HOT chains, expressions and predicates, and calls
@@ -20,8 +20,8 @@
  */
 #include "postgres.h"
 
-#include "index/index_row.h"
-#include "index/index_scan.h"
+#include "build/build_row.h"
+#include "build/build_scan.h"
 #include "pg_compat.h"
 #include "key/key_deform.h"
 #include "key/key_stored_row.h"
@@ -51,14 +51,13 @@ typedef struct BlockRow
 
 typedef struct EntryScan
 {
-	GsIndexSort *sort;
-	bool		any_order;		/* entries need not come in the order of their heap TIDs */
+	const GsBuildSink *sink;
 	IndexInfo  *info;
 	HeapScanDesc heap;
 	TupleDesc	table;			/* row type of the table */
 	TupleDesc	index;			/* row type of the index */
 	int			ncolumns;		/* of the index */
-	int			nvariable;		/* columns of variable width */
+	int			nvariable;		/* columns of variable width, if values have to be stored */
 	int		   *variable;		/* their numbers */
 	TupleTableSlot *values;		/* virtual slot: a row */
 	MemoryContext fetched;		/* values that were stored out of line, or compressed here */
@@ -104,7 +103,7 @@ emit_block(EntryScan *scan)
 	for (int i = 0; i < scan->nrows; i++)
 	{
 		ExecStoreMinimalTuple((MinimalTuple) (scan->bytes + scan->rows[i].at), scan->row, false);
-		gs_index_sort_add(scan->sort, scan->row);
+		scan->sink->add(scan->sink->arg, scan->row);
 	}
 	ExecClearTuple(scan->row);
 	scan->nrows = 0;
@@ -145,7 +144,7 @@ next_row(EntryScan *scan, OffsetNumber offset, Size nbytes)
 static inline void
 emit_now(EntryScan *scan)
 {
-	gs_index_sort_add(scan->sort, scan->values);
+	scan->sink->add(scan->sink->arg, scan->values);
 }
 
 /* Emits the row at once, or with its block if the order matters. */
@@ -154,7 +153,7 @@ add_slot(EntryScan *scan, OffsetNumber offset)
 {
 	GsRowSource source;
 
-	if (scan->any_order)
+	if (scan->sink->any_order)
 	{
 		emit_now(scan);
 		return;
@@ -227,7 +226,7 @@ static inline void
 set_tid(EntryScan *scan, BlockNumber block, OffsetNumber offset, bool alive)
 {
 	scan->values->tts_values[scan->ncolumns] =
-		Int64GetDatum(gs_index_row_tid(block, offset, alive));
+		Int64GetDatum(gs_build_row_tid(block, offset, alive));
 }
 
 /* ------------------------------------------------------------- pages read here */
@@ -348,7 +347,7 @@ add_presorted(EntryScan *scan, Page page, BlockNumber block)
 }
 
 OffsetNumber
-gs_index_scan_root(HeapScanDesc scan, OffsetNumber offset, const OffsetNumber *roots)
+gs_build_scan_root(HeapScanDesc scan, OffsetNumber offset, const OffsetNumber *roots)
 {
 	if (!HeapTupleHeaderIsHeapOnly(tuple_at(BufferGetPage(scan->rs_cbuf), offset)))
 		return offset;
@@ -374,7 +373,7 @@ read_chains(EntryScan *scan, Page page, BlockNumber block)
 		OffsetNumber offset = scan->offsets[i];
 
 		set_columns(scan, page, offset);
-		offset = gs_index_scan_root(scan->heap, offset, roots);
+		offset = gs_build_scan_root(scan->heap, offset, roots);
 		set_tid(scan, block, offset, true);
 		fetch_values(scan);
 		add_slot(scan, offset);
@@ -461,14 +460,13 @@ make_values(TupleDesc desc)
 }
 
 static void
-init_scan(EntryScan *scan, GsIndexSort *sort, Relation heap, Relation index, IndexInfo *info,
+init_scan(EntryScan *scan, const GsBuildSink *sink, Relation heap, Relation index, IndexInfo *info,
 		  bool progress)
 {
-	const TupleDesc desc = sort->sort.spec.desc;
+	const TupleDesc desc = sink->desc;
 
 	memset(scan, 0, sizeof(EntryScan));
-	scan->sort = sort;
-	scan->any_order = sort->sort.spec.nstable == 0;
+	scan->sink = sink;
 	scan->info = info;
 	scan->progress = progress;
 	scan->fetched = AllocSetContextCreate(CurrentMemoryContext, "GpuSort index entry",
@@ -477,7 +475,7 @@ init_scan(EntryScan *scan, GsIndexSort *sort, Relation heap, Relation index, Ind
 	scan->index = RelationGetDescr(index);
 	scan->ncolumns = desc->natts - 1;
 	scan->variable = palloc(sizeof(int) * scan->ncolumns);
-	for (int i = 0; i < scan->ncolumns; i++)
+	for (int i = 0; i < scan->ncolumns && sink->stored; i++)
 	{
 		if (TupleDescAttr(desc, i)->attlen == -1)
 			scan->variable[scan->nvariable++] = i;
@@ -514,7 +512,7 @@ begin_scan(Relation heap, const IndexInfo *info, ParallelTableScanDesc parallel,
 }
 
 double
-gs_index_scan(GsIndexSort *sort, Relation heap, Relation index, IndexInfo *info,
+gs_build_scan(const GsBuildSink *sink, Relation heap, Relation index, IndexInfo *info,
 			  ParallelTableScanDesc parallel, bool progress)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort index scan",
@@ -525,7 +523,7 @@ gs_index_scan(GsIndexSort *sort, Relation heap, Relation index, IndexInfo *info,
 	TableScanDesc table_scan;
 	double		ntuples;
 
-	init_scan(scan, sort, heap, index, info, progress);
+	init_scan(scan, sink, heap, index, info, progress);
 	MemoryContextSwitchTo(old);
 	table_scan = begin_scan(heap, info, parallel, &registered);
 	scan->heap = (HeapScanDesc) table_scan;
