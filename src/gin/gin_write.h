@@ -11,8 +11,8 @@
  *					then one of them: write_upper
  *
  * All functions may ereport; then memory belongs to the context that was current at the beginning,
- * and the file to the transaction.  They keep a page for each level of both trees and a few thousand
- * TIDs, however many TIDs a key has.
+ * and the file to the transaction.  They keep a page for each level of both trees and a few
+ * thousand TIDs, however many TIDs a key has.
  *
  *-------------------------------------------------------------------------
  */
@@ -37,8 +37,8 @@ extern GsGinPages *gs_gin_pages_begin(Relation index, const GsBuildPart *part);
 
 /*
  * The next key, greater than the one before by ginCompareAttEntries(), which only an assertion
- * checks.  attribute: from 1 on.  The key need live only until the call returns.  ERROR if it is too
- * long, as in PostgreSQL.  Checks for interrupts.
+ * checks.  attribute: from 1 on.  The key need live only until the call returns.  ERROR if it is
+ * too long, as in PostgreSQL.  Checks for interrupts.
  */
 extern void gs_gin_pages_add_key(GsGinPages *pages, OffsetNumber attribute, Datum key,
 								 GinNullCategory category);
