@@ -182,6 +182,13 @@ is_found('an empty page', 'is not a page of a GIN index', sub { $_[0] = "\0" x 8
 is_found('a page without a link to it', 'is not reached', sub { push @{ $_[1] }, $_[0] }, $leaf);
 is_found('another version', 'has another version', sub { substr($_[0], 24 + 48, 4) = pack('L', 1) });
 
+# Ranges that do not follow each other.
+foreach my $ranges (2, 7)
+{
+	my (undef, undef, $error) = $node->psql('postgres', qq{SELECT gin_copy('original', 'copy', -$ranges)});
+	like($error, qr/ERROR:  range 1 does not follow the one before/, "$ranges ranges in descending order");
+}
+
 # ---------------------------------------------------------------------------- a crash
 
 foreach my $persistence ('', 'UNLOGGED')

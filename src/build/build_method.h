@@ -71,8 +71,11 @@ typedef struct GsBuildMethod
 	bool		(*write) (Relation heap, Relation index, const IndexInfo *info, GsBuildSort *sort,
 						  const GsBuildPart *part, uint64 *ntuples);
 
-	/* After all ranges: writes the levels above, and the metapage. */
-	void		(*write_upper) (Relation heap, Relation index, const GsBuildPart *part);
+	/*
+	 * After all ranges: writes the levels above, and the metapage.  Returns the first range that
+	 * does not follow the one before, which makes the index worthless; 0: all do.
+	 */
+	int			(*write_upper) (Relation heap, Relation index, const GsBuildPart *part);
 } GsBuildMethod;
 
 #endif							/* GPUSORT_BUILD_METHOD_H */

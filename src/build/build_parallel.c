@@ -459,15 +459,16 @@ gs_build_parallel_write(GsBuildParallel *parallel, const IndexInfo *info, GsBuil
 	(void) gs_build_ranges_wait(ranges, GS_RANGES_LEFT, 0);
 	if (ranges->given_up)
 		return false;
-	/* each range is in order, but they may not follow each other, or have all entries */
-	gap = sort->method->keeps_groups ? 0 : gs_build_ranges_find_gap(ranges);
+	/* each range is in order, but they may not have all entries, or not follow each other */
 	if (gs_build_sort_may_be_wrong(sort) &&
-		(gap > 0 || gs_build_ranges_rows(ranges) != gs_build_sort_count(sort)))
+		gs_build_ranges_rows(ranges) != gs_build_sort_count(sort))
 		return false;
 	gs_build_sort_check_count(sort, gs_build_ranges_rows(ranges));
+	gap = parallel->method->write_upper(parallel->heap, parallel->index, &part);
+	if (gap > 0 && gs_build_sort_may_be_wrong(sort))
+		return false;
 	if (gap > 0)
 		report_gap(parallel, gap);
-	parallel->method->write_upper(parallel->heap, parallel->index, &part);
 	*ntuples = gs_build_ranges_add_tuples(ranges, 0);
 	return true;
 }

@@ -21,10 +21,10 @@
 #include "optimizer/planner.h"
 #include "utils/rel.h"
 
-static void
+static int
 write_upper(Relation heap, Relation index, const GsBuildPart *part)
 {
-	gs_gin_pages_write_upper(index, part);
+	return gs_gin_pages_write_upper(index, part);
 }
 
 /* The sort has half of the memory, and the accumulator the other half. */

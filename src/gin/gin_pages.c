@@ -123,12 +123,32 @@ write_page(GsGinPages *pages, Level *level)
 	pages->stats.nEntryPages++;
 }
 
+/* The tuple with the greatest key of a page. */
+static IndexTuple
+last_tuple(Page page)
+{
+	return (IndexTuple) PageGetItem(page, PageGetItemId(page, PageGetMaxOffsetNumber(page)));
+}
+
+/* Compares the keys of two tuples as the index does. */
+static int
+compare_tuples(GsGinPages *pages, IndexTuple a, IndexTuple b)
+{
+	GinState   *state = &pages->state;
+	GinNullCategory category_a;
+	GinNullCategory category_b;
+	const Datum key_a = gintuple_get_key(state, a, &category_a);
+	const Datum key_b = gintuple_get_key(state, b, &category_b);
+
+	return ginCompareAttEntries(state, gintuple_get_attrnum(state, a), key_a, category_a,
+								gintuple_get_attrnum(state, b), key_b, category_b);
+}
+
 /* The tuple for the level above: the last key of a page, without its TIDs.  palloc'd. */
 static IndexTuple
 form_downlink(Page page, BlockNumber block)
 {
-	const OffsetNumber offset = PageGetMaxOffsetNumber(page);
-	IndexTuple	last = (IndexTuple) PageGetItem(page, PageGetItemId(page, offset));
+	IndexTuple	last = last_tuple(page);
 	const bool	has_list = GinPageIsLeaf(page) && !GinIsPostingTree(last);
 	const Size	key_bytes = has_list ? GinGetPostingOffset(last) : IndexTupleSize(last);
 	IndexTuple	downlink = palloc0(MAXALIGN(key_bytes));
@@ -320,7 +340,10 @@ finish_levels(GsGinPages *pages)
 
 /* ------------------------------------------------------------------ the file of a range */
 
-/* What follows the downlinks in the file, and is followed by the last leaf. */
+/*
+ * The file has the first key, if there is one, the downlinks, a RangeEnd, and the last leaf.  All
+ * but the last two are tuples.
+ */
 typedef struct RangeEnd
 {
 	IndexTupleData no_downlink; /* of size 0 */
@@ -353,36 +376,61 @@ get_bytes(BufFile *file, void *to, Size nbytes)
 		elog(ERROR, "unexpected end of the file of leaf pages");
 }
 
-/* Adds the downlinks of a range to the level above. */
-static void
+/* Reads the next tuple.  False: there is none. */
+static bool
+get_tuple(BufFile *file, IndexTuple tuple)
+{
+	CHECK_FOR_INTERRUPTS();
+	get_bytes(file, tuple, sizeof(IndexTupleData));
+	if (IndexTupleSize(tuple) == 0)
+		return false;
+	get_bytes(file, tuple + 1, IndexTupleSize(tuple) - sizeof(IndexTupleData));
+	return true;
+}
+
+/* Is the key of a tuple greater than all that the ranges before have? */
+static bool
+follows(GsGinPages *pages, IndexTuple tuple)
+{
+	return is_empty(pages->leaves) ||
+		compare_tuples(pages, tuple, last_tuple(pages->leaves->page)) > 0;
+}
+
+/* Adds the downlinks of a range to the level above.  False: it does not follow those before. */
+static bool
 append_downlinks(GsGinPages *pages, BufFile *file)
 {
 	Level	   *leaves = pages->leaves;
-	IndexTuple	downlink = palloc(INDEX_SIZE_MASK + 1);
+	IndexTuple	tuple = palloc(INDEX_SIZE_MASK + 1);
+	bool		right = true;
 
-	for (;;)
+	if (get_tuple(file, tuple))
 	{
-		CHECK_FOR_INTERRUPTS();
-		get_bytes(file, downlink, sizeof(IndexTupleData));
-		if (IndexTupleSize(downlink) == 0)
-			break;
-		get_bytes(file, downlink + 1, IndexTupleSize(downlink) - sizeof(IndexTupleData));
-		if (!is_empty(leaves))
-			finish_page(pages, leaves, GinGetDownlink(downlink));
-		add_downlink(pages, leaves, downlink);
+		right = follows(pages, tuple);
+		while (right && get_tuple(file, tuple))
+		{
+			if (!is_empty(leaves))
+				finish_page(pages, leaves, GinGetDownlink(tuple));
+			add_downlink(pages, leaves, tuple);
+		}
 	}
-	pfree(downlink);
+	pfree(tuple);
+	return right;
 }
 
-/* The same; the last leaf of the range, if it has any, becomes the page of the leaves. */
-static void
+/*
+ * Adds a range to the level above; its last leaf, if it has any, becomes the page of the leaves.
+ * False: it does not follow those before.
+ */
+static bool
 append_range(GsGinPages *pages, BufFile *file)
 {
 	Level	   *leaves = pages->leaves;
 	Level		last = {.page = gs_page_alloc(CurrentMemoryContext)};
 	RangeEnd	end;
 
-	append_downlinks(pages, file);
+	if (!append_downlinks(pages, file))
+		return false;
 	get_bytes(file, &end.last_block, sizeof(end) - offsetof(RangeEnd, last_block));
 	get_bytes(file, last.page, BLCKSZ);
 	pages->stats.nEntries += end.stats.nEntries;
@@ -397,6 +445,7 @@ append_range(GsGinPages *pages, BufFile *file)
 		memcpy(leaves->page, last.page, BLCKSZ);
 	}
 	pfree(last.page);
+	return true;
 }
 
 /* ------------------------------------------------------------ the interface */
@@ -430,32 +479,21 @@ gs_gin_pages_begin(Relation index, const GsBuildPart *part)
 	return pages;
 }
 
-#ifdef USE_ASSERT_CHECKING
-static bool
-is_greater(GsGinPages *pages, OffsetNumber attribute, Datum key, GinNullCategory category)
-{
-	GinNullCategory last_category;
-	Datum		last;
-
-	if (pages->key == NULL)
-		return true;
-	last = gintuple_get_key(&pages->state, pages->key, &last_category);
-	return ginCompareAttEntries(&pages->state, attribute, key, category,
-								gintuple_get_attrnum(&pages->state, pages->key), last,
-								last_category) > 0;
-}
-#endif
-
 void
 gs_gin_pages_add_key(GsGinPages *pages, OffsetNumber attribute, Datum key,
 					 GinNullCategory category)
 {
 	MemoryContext caller = MemoryContextSwitchTo(pages->context);
 
+	IndexTuple	tuple;
+
 	CHECK_FOR_INTERRUPTS();
-	Assert(is_greater(pages, attribute, key, category));
+	tuple = GinFormTuple(&pages->state, attribute, key, category, NULL, 0, 0, true);
+	Assert(pages->key == NULL || compare_tuples(pages, tuple, pages->key) > 0);
+	if (pages->key == NULL && pages->downlinks != NULL)
+		BufFileWrite(pages->downlinks, tuple, IndexTupleSize(tuple));
 	finish_key(pages);
-	pages->key = GinFormTuple(&pages->state, attribute, key, category, NULL, 0, 0, true);
+	pages->key = tuple;
 	pages->has_tree = false;
 	pages->ntids = 0;
 	ItemPointerSetMin(&pages->last);
@@ -507,7 +545,7 @@ gs_gin_pages_abandon(GsGinPages *pages)
 		BufFileClose(pages->downlinks);
 }
 
-void
+int
 gs_gin_pages_write_upper(Relation index, const GsBuildPart *part)
 {
 	GsGinPages *pages = create_pages(index, part->ranges, GS_ABOVE_LEAVES);
@@ -516,11 +554,14 @@ gs_gin_pages_write_upper(Relation index, const GsBuildPart *part)
 	{
 		BufFile    *file = BufFileOpenFileSet(&part->files->fs, name_downlinks(range), O_RDONLY,
 											  false);
+		const bool	right = append_range(pages, file);
 
-		append_range(pages, file);
 		BufFileClose(file);
+		if (!right)
+			return range;
 	}
 	finish_levels(pages);
 	write_metapage(pages);
 	gs_build_blocks_end(pages->blocks);
+	return 0;
 }

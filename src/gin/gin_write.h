@@ -62,9 +62,10 @@ extern void gs_gin_pages_abandon(GsGinPages *pages);
 
 /*
  * After all participants have left the ranges: writes the last leaf page of each, the levels above,
- * and the metapage, and makes sure that the file will be synced.
+ * and the metapage, and makes sure that the file will be synced.  Returns the first range whose
+ * first key does not follow the last one before it, and then writes no more; 0: all do.
  */
-extern void gs_gin_pages_write_upper(Relation index, const GsBuildPart *part);
+extern int	gs_gin_pages_write_upper(Relation index, const GsBuildPart *part);
 
 /* ------------------------------------------------- posting trees (gin_posting.c) */
 

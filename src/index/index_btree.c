@@ -54,6 +54,16 @@ scan(GsBuildSort *sort, Relation heap, Relation index, IndexInfo *info,
 	return gs_build_scan(&sink, heap, index, info, parallel, progress);
 }
 
+static int
+write_upper(Relation heap, Relation index, const GsBuildPart *part)
+{
+	const int	gap = gs_build_ranges_find_gap(part->ranges);
+
+	if (gap == 0)
+		gs_index_pages_write_upper(heap, index, part);
+	return gap;
+}
+
 static const GsBuildMethod method = {
 	.setting = "enable_create_index",
 	.worker_main = "gs_index_btree_worker",
@@ -66,7 +76,7 @@ static const GsBuildMethod method = {
 	.columns = gs_index_columns,
 	.scan = scan,
 	.write = gs_index_tuples_write,
-	.write_upper = gs_index_pages_write_upper
+	.write_upper = write_upper
 };
 
 IndexBuildResult *

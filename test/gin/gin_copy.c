@@ -8,8 +8,8 @@
  *
  * Both replace what the target has.  gin_copy() writes the contents of another index, which has the
  * same columns.  ranges: into how many the keys are cut, as if so many processes wrote them; some
- * are empty if there are more of them than keys.  1: the index is written as a whole.  Returns the
- * seconds that the writer took, without the walk through the source.
+ * are empty if there are more of them than keys.  Negative: the ranges are in descending order, which
+ * is an ERROR.  1: the index is written as a whole.  Returns the seconds that the writer took, without the walk through the source.
  *
  * gin_fill() writes as many int4 keys, each with as many TIDs, one in a block, `step` blocks apart.
  *
@@ -40,6 +40,8 @@ typedef struct GinCopy
 	int64		nkeys;			/* of the source */
 	int64		nadded;
 	GsBuildPart part;			/* of the range that is written */
+	int			nwritten;		/* ranges */
+	bool		descending;
 	GsGinPages *pages;
 	instr_time	time;
 } GinCopy;
@@ -55,6 +57,8 @@ empty_index(Relation index)
 static void
 begin_range(GinCopy *copy)
 {
+	copy->part.number = copy->descending ? copy->part.ranges->nranges - 1 - copy->nwritten :
+		copy->nwritten;
 	copy->pages = gs_gin_pages_begin(copy->target, copy->part.ranges ? &copy->part : NULL);
 }
 
@@ -62,14 +66,14 @@ static void
 end_range(GinCopy *copy)
 {
 	gs_gin_pages_end(copy->pages);
-	copy->part.number++;
+	copy->nwritten++;
 }
 
 /* The number of the first key that is not in the current range. */
 static int64
 end_of_range(const GinCopy *copy)
 {
-	return copy->nkeys * (copy->part.number + 1) / copy->part.ranges->nranges;
+	return copy->nkeys * (copy->nwritten + 1) / copy->part.ranges->nranges;
 }
 
 static void
@@ -111,15 +115,19 @@ open_ranges(GinCopy *copy, int nranges, const GinWalkCounts *counts)
 static void
 write_rest(GinCopy *copy)
 {
+	int			gap;
+
 	end_range(copy);
 	if (copy->part.ranges == NULL)
 		return;
-	while (copy->part.number < copy->part.ranges->nranges)
+	while (copy->nwritten < copy->part.ranges->nranges)
 	{
 		begin_range(copy);
 		end_range(copy);
 	}
-	gs_gin_pages_write_upper(copy->target, &copy->part);
+	gap = gs_gin_pages_write_upper(copy->target, &copy->part);
+	if (gap > 0)
+		elog(ERROR, "range %d does not follow the one before", gap);
 	FileSetDeleteAll(&copy->part.files->fs);
 }
 
@@ -129,14 +137,16 @@ gin_copy(PG_FUNCTION_ARGS)
 	Relation	source = index_open(PG_GETARG_OID(0), AccessShareLock);
 	GinCopy		copy = {.target = index_open(PG_GETARG_OID(1), AccessExclusiveLock)};
 	const GinWalkCounts counts = gin_walk(source, NULL, NULL);
+	const int	nranges = abs(PG_GETARG_INT32(2));
 	instr_time	start;
 	instr_time	end;
 
 	copy.nkeys = counts.nkeys;
+	copy.descending = PG_GETARG_INT32(2) < 0;
 	empty_index(copy.target);
 	INSTR_TIME_SET_CURRENT(start);
-	if (PG_GETARG_INT32(2) > 1)
-		open_ranges(&copy, PG_GETARG_INT32(2), &counts);
+	if (nranges > 1)
+		open_ranges(&copy, nranges, &counts);
 	begin_range(&copy);
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_ACCUM_DIFF(copy.time, end, start);
