@@ -59,8 +59,11 @@ StaticAssertDecl(LEAST_LIST_BYTES << (NCLASSES - 1) == GS_GIN_REST_BYTES,
 /* The slots have up to this part of the memory limit. */
 #define SLOTS_PART		4
 
-/* A key longer than this may be too long for an index, unless it is compressed. */
-#define LONG_KEY_BYTES	2000
+/*
+ * A longer key is too long for an index even if it is compressed: LZ4 makes 1 byte of 255 at most.
+ * Shorter ones are compressed only when they are written, as that takes most of the time of a build.
+ */
+#define LONG_KEY_BYTES	(256 * GinMaxItemSize)
 
 typedef struct Entry
 {
