@@ -61,7 +61,8 @@ StaticAssertDecl(LEAST_LIST_BYTES << (NCLASSES - 1) == GS_GIN_REST_BYTES,
 
 /*
  * A longer key is too long for an index even if it is compressed: LZ4 makes 1 byte of 255 at most.
- * Shorter ones are compressed only when they are written, as that takes most of the time of a build.
+ * Shorter ones are compressed only when they are written, as that takes most of the time of such a
+ * build.
  */
 #define LONG_KEY_BYTES	(256 * GinMaxItemSize)
 
