@@ -109,6 +109,12 @@ is_same('options', 'ts', %$_)
   foreach { rest => 'WHERE id % 3 = 1' }, { rest => 'WHERE false' }, { rest => 'WITH (fastupdate = off)' }, { rest => 'WITH (gin_pending_list_limit = 64)' };
 is_same('expressions', $_, rest => 'WHERE id > 100') foreach q{to_tsvector('simple', s)}, q{string_to_array(s, ' '), (j -> 'arr') jsonb_path_ops}, '(i || k)';
 
+# equal keys with other bytes: the list of one is emitted before an older one of the other
+fill_with(q{SELECT ARRAY[CASE WHEN id % 5000 = 2 THEN 1.00 ELSE 1.0 END] AS n, ARRAY[CASE WHEN id % 50 = 2 THEN '-0'::float8 ELSE 0 END] AS f
+	FROM generate_series(1, 20000) id});
+is_same('equal keys', $_, settings => 'SET max_parallel_maintenance_workers = 0; ') foreach 'n', 'f', 'n, f';
+fill_with($mixed);
+
 # an order that is not known
 $node->safe_psql('postgres', q{
 	CREATE FUNCTION compare_reversed(int, int) RETURNS int IMMUTABLE PARALLEL SAFE LANGUAGE sql AS 'SELECT btint4cmp($2, $1)';

@@ -47,6 +47,12 @@ typedef struct GsBuildMethod
 	GsSortColumn *(*columns) (Relation index, int *nkeys);
 
 	/*
+	 * The heap TID is always a sort column, because rows with equal keys do not come in its order.
+	 * Otherwise it is one only if several processes scan the heap.
+	 */
+	bool		sorts_tids;
+
+	/*
 	 * Ranges do not divide rows that are equal in all key columns.  Otherwise they divide rows
 	 * anywhere, and next_beyond finds those after a range.
 	 */

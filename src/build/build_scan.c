@@ -10,7 +10,8 @@
  *
  * Entries with equal keys must come in the order of their TIDs.  A scan from the first block on
  * returns them block by block, but within a block an entry of a HOT chain has the TID of the root
- * of the chain.  So the rows of such a block are collected and put in order first.
+ * of the chain.  So the rows of such a block are collected and put in order first; but a sink that
+ * can do without the order gets long ones earlier.
  *
  * Values stored out of line are fetched when they come, because an index never contains pointers to
  * them, and their target may be gone when the rows are returned.  Values of an expression that are
@@ -161,6 +162,8 @@ add_slot(EntryScan *scan, OffsetNumber offset)
 	gs_row_source_init(&source, scan->values, NULL);
 	gs_row_store(&source, scan->values, next_row(scan, offset, source.nbytes));
 	scan->nbytes += MAXALIGN(source.nbytes);
+	if (scan->sink->block_bytes > 0 && scan->nbytes > scan->sink->block_bytes)
+		emit_block(scan);
 }
 
 /* ------------------------------------------------------------------------ a row */

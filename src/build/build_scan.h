@@ -17,6 +17,8 @@ typedef struct GsBuildSink
 {
 	TupleDesc	desc;			/* of a row: what is indexed, and the heap TID (build_row.h) */
 	bool		any_order;		/* rows need not come in the order of their heap TIDs */
+	Size		block_bytes;	/* rows of a block that have more bytes may come in parts, each of
+								 * which is in order; 0: only together */
 	bool		stored;			/* values become what an index tuple stores: none is out of line */
 
 	/* The row is valid until the function returns. */

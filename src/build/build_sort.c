@@ -7,7 +7,8 @@
  * their heap TIDs.  The sort is stable, so that is true if they are added in that order
  * (build_scan.c).  The TID as a sort key would cost a third of the keys' memory, and for an index
  * with few distinct keys two passes of a radix sort.  It is a key only if several processes scan
- * the heap (build_parallel.c), because blocks then come in no order.
+ * the heap (build_parallel.c), because blocks then come in no order, or if the access method
+ * demands it.
  *
  *-------------------------------------------------------------------------
  */
@@ -99,7 +100,7 @@ gs_build_sort_begin(const GsBuildMethod *method, Relation index, double expected
 
 	spec.columns = method->columns(index, &spec.ncolumns);
 	sort->nkeys = spec.ncolumns;
-	if (shared != NULL)
+	if (shared != NULL || method->sorts_tids)
 		spec.ncolumns++;
 	else
 		spec.nstable = 1;

@@ -28,7 +28,8 @@ extern GsGinAccumulator *gs_gin_accumulator_create(GinState *state, Size memory_
 
 /*
  * Adds a TID, by its number, to some keys of an attribute, which may repeat; nulls[i] != 0: the key
- * is NULL.  nulls may be NULL.  ERROR if a key is too long for the index, as in PostgreSQL.
+ * is NULL.  nulls may be NULL.  ERROR if a key is so long that no index can have it; others that
+ * are too long are found when they are written.  Allocates some memory in the current context.
  */
 extern void gs_gin_accumulator_add(GsGinAccumulator *accumulator, OffsetNumber attribute,
 								   const Datum *keys, const bool *nulls, int nkeys, uint64 tid);

@@ -27,7 +27,10 @@ write_upper(Relation heap, Relation index, const GsBuildPart *part)
 	return gs_gin_pages_write_upper(index, part);
 }
 
-/* The sort has half of the memory, and the accumulator the other half. */
+/*
+ * The sort has half of the memory, and the accumulator the other half.  The accumulator emits the
+ * lists of keys that are equal but have other bytes in no order.
+ */
 static const GsBuildMethod method = {
 	.setting = "enable_gin",
 	.worker_main = "gs_gin_build_worker",
@@ -38,6 +41,7 @@ static const GsBuildMethod method = {
 	.memory_parts = 2,
 	.row_type = gs_gin_row_type,
 	.columns = gs_gin_columns,
+	.sorts_tids = true,
 	.keeps_groups = true,
 	.scan = gs_gin_entries_scan,
 	.write = gs_gin_tuples_write,

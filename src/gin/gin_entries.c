@@ -29,6 +29,12 @@
 /* What extracted keys may take before their memory is freed: to do so takes 20 ns. */
 #define EXTRACTED_BYTES		((Size) 256 << 10)
 
+/*
+ * The rows of a block that may be collected: values of an expression may have 1 MB each.  The order
+ * of TIDs only makes lists longer.
+ */
+#define BLOCK_BYTES		((Size) 256 << 10)
+
 typedef struct EntryWriter
 {
 	GsBuildSort *sort;
@@ -180,6 +186,7 @@ gs_gin_entries_scan(GsBuildSort *sort, Relation heap, Relation index, IndexInfo 
 	EntryWriter *writer = create_writer(sort, index);
 	GsBuildSink sink = {
 		.desc = item_type(heap, info),
+		.block_bytes = BLOCK_BYTES,
 		.add = add_item,
 		.arg = writer
 	};
