@@ -312,7 +312,7 @@ write_metapage(GsGinPages *pages)
 	GinInitPage(page, GIN_META, BLCKSZ);
 	*meta = (GinMetaPageData) {
 		.head = InvalidBlockNumber,.tail = InvalidBlockNumber,
-		.nTotalPages = Max(nblocks, GIN_METAPAGE_BLKNO + 1 + stats->nEntryPages + stats->nDataPages),
+		.nTotalPages = Max(nblocks, 1 + stats->nEntryPages + stats->nDataPages),
 		.nEntryPages = stats->nEntryPages,.nDataPages = stats->nDataPages,
 		.nEntries = stats->nEntries,.ginVersion = GIN_CURRENT_VERSION
 	};

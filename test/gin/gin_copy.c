@@ -8,8 +8,9 @@
  *
  * Both replace what the target has.  gin_copy() writes the contents of another index, which has the
  * same columns.  ranges: into how many the keys are cut, as if so many processes wrote them; some
- * are empty if there are more of them than keys.  Negative: the ranges are in descending order, which
- * is an ERROR.  1: the index is written as a whole.  Returns the seconds that the writer took, without the walk through the source.
+ * are empty if there are more of them than keys.  Negative: they are in descending order, which is
+ * an ERROR.  1: the index is written as a whole.  Returns the seconds that the writer took, without
+ * the walk through the source.
  *
  * gin_fill() writes as many int4 keys, each with as many TIDs, one in a block, `step` blocks apart.
  *
