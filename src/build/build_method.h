@@ -16,17 +16,8 @@
 
 #include "build/build_ranges.h"
 #include "key/key_columns.h"
-#include "storage/sharedfileset.h"
 
 typedef struct GsBuildSort GsBuildSort;
-
-/* The range of an index that a process writes. */
-typedef struct GsBuildPart
-{
-	GsBuildRanges *ranges;
-	int			number;			/* of its range */
-	SharedFileSet *files;		/* for what the levels above need to know of the leaves */
-} GsBuildPart;
 
 typedef struct GsBuildMethod
 {

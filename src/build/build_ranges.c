@@ -187,6 +187,17 @@ gs_build_ranges_add_rows(GsBuildRanges *ranges, int range, uint64 nrows)
 	return pg_atomic_add_fetch_u64(&ranges->nrows, nrows);
 }
 
+bool
+gs_build_ranges_report(const GsBuildPart *part, uint64 nrows, uint64 *nreported)
+{
+	const uint64 done = part == NULL ? nrows :
+		gs_build_ranges_add_rows(part->ranges, part->number, nrows - *nreported);
+
+	*nreported = nrows;
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, done);
+	return part == NULL || !part->ranges->given_up;
+}
+
 uint64
 gs_build_ranges_rows(GsBuildRanges *ranges)
 {

@@ -22,6 +22,7 @@
 #include "storage/block.h"
 #include "storage/condition_variable.h"
 #include "storage/itemptr.h"
+#include "storage/sharedfileset.h"
 #include "storage/spin.h"
 #include "utils/relcache.h"
 
@@ -66,6 +67,14 @@ typedef struct GsBuildRanges
 	GsBuildRange ranges[FLEXIBLE_ARRAY_MEMBER];
 } GsBuildRanges;
 
+/* The range of an index that a process writes. */
+typedef struct GsBuildPart
+{
+	GsBuildRanges *ranges;
+	int			number;			/* of its range */
+	SharedFileSet *files;		/* for what the levels above need to know of the leaves */
+} GsBuildPart;
+
 extern Size gs_build_ranges_bytes(int nparticipants);
 
 /* Blocks before first_block have a fixed use. */
@@ -93,6 +102,12 @@ extern BlockNumber gs_build_ranges_take_unused(GsBuildRanges *ranges, Relation i
 
 /* Adds to the number of rows that have been written to a range.  Returns that of all ranges. */
 extern uint64 gs_build_ranges_add_rows(GsBuildRanges *ranges, int range, uint64 nrows);
+
+/*
+ * Reports as progress that a writer has written nrows, *nreported of which were reported before.
+ * part: to a range; NULL: to the whole index.  False: a range was given up, so all are worthless.
+ */
+extern bool gs_build_ranges_report(const GsBuildPart *part, uint64 nrows, uint64 *nreported);
 
 /* The number of rows that have been written to all ranges. */
 extern uint64 gs_build_ranges_rows(GsBuildRanges *ranges);

@@ -26,10 +26,8 @@
 #include "gin/gin_write.h"
 
 #include "access/gin_private.h"
-#include "commands/progress.h"
 #include "executor/tuptable.h"
 #include "miscadmin.h"
-#include "pgstat.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -264,17 +262,8 @@ item_of_row(KeyWriter *writer, MinimalTuple row)
 static void
 finish_round(KeyWriter *writer)
 {
-	uint64		done = writer->nrows;
-
-	if (writer->part != NULL)
-	{
-		done = gs_build_ranges_add_rows(writer->part->ranges, writer->part->number,
-										done - writer->nreported);
-		if (writer->part->ranges->given_up)
-			writer->wrong_order = true; /* as far as is known; this range is worthless, too */
-	}
-	writer->nreported = writer->nrows;
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, done);
+	if (!gs_build_ranges_report(writer->part, writer->nrows, &writer->nreported))
+		writer->wrong_order = true; /* as far as is known; this range is worthless, too */
 	MemoryContextReset(writer->scratch);
 }
 

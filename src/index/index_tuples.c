@@ -39,9 +39,7 @@
 #include "access/genam.h"
 #include "access/nbtree.h"
 #include "access/parallel.h"
-#include "commands/progress.h"
 #include "miscadmin.h"
-#include "pgstat.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -71,8 +69,8 @@ typedef struct LeafBuilder
 	int			ntids;			/* 0: there is no posting list yet */
 	bool		last_alive;		/* is the previous tuple live? */
 	bool		any_alive;		/* is one of those with the same key live? */
-	int64		ntuples;		/* added so far */
-	int64		nreported;		/* of these, as progress */
+	uint64		ntuples;		/* added so far */
+	uint64		nreported;		/* of these, as progress */
 	const GsBuildPart *part;	/* NULL: the whole index */
 	IndexTuple	next;			/* the first tuple of the next range */
 	ItemPointerData first;		/* of this one; invalid: it is empty */
@@ -228,17 +226,8 @@ begin(Relation heap, Relation index, const IndexInfo *info, GsBuildSort *sort,
 static void
 finish_round(LeafBuilder *builder)
 {
-	int64		done = builder->ntuples;
-
-	if (builder->part != NULL)
-	{
-		done = gs_build_ranges_add_rows(builder->part->ranges, builder->part->number,
-										done - builder->nreported);
-		if (builder->part->ranges->given_up)
-			builder->wrong_order = true;	/* as far as is known; this range is worthless, too */
-	}
-	builder->nreported = builder->ntuples;
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, done);
+	if (!gs_build_ranges_report(builder->part, builder->ntuples, &builder->nreported))
+		builder->wrong_order = true;	/* as far as is known; this range is worthless, too */
 	MemoryContextReset(builder->scratch);
 }
 
