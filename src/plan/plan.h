@@ -82,6 +82,9 @@ extern bool gs_plan_path_estimate(PlannerInfo *root, Path *input, List *pathkeys
 								  const GsPlanLimit *bound, GsSortColumn **columns,
 								  GsKeyTraits *traits, GsPlanEstimate *estimate);
 
+/* Are all these columns in the target? */
+extern bool gs_plan_path_has_columns(const GsSortColumn *columns, int ncolumns);
+
 /* May parts of the query run twice without visible effects? */
 extern bool gs_plan_is_repeatable(Query *query);
 

@@ -127,17 +127,11 @@ is_worth_it(PlannerInfo *root, Path *input, List *pathkeys, const Aggref *aggreg
 	GsKeyTraits traits;
 	GsPlanEstimate estimate;
 
-	if (aggregate->aggkind == AGGKIND_HYPOTHETICAL ||	/* it sorts another row, too */
-		!gs_plan_path_estimate(root, input, pathkeys, &gs_plan_limit_none, &columns, &traits,
-							   &estimate) ||
-		!compares_slowly(aggregate, &columns[ngrouped]))
-		return false;
-	for (int i = ngrouped; i < list_length(pathkeys); i++)
-	{
-		if (columns[i].attno == 0)
-			return false;
-	}
-	return true;
+	return aggregate->aggkind != AGGKIND_HYPOTHETICAL &&	/* it sorts another row, too */
+		gs_plan_path_estimate(root, input, pathkeys, &gs_plan_limit_none, &columns, &traits,
+							  &estimate) &&
+		compares_slowly(aggregate, &columns[ngrouped]) &&
+		gs_plan_path_has_columns(&columns[ngrouped], list_length(pathkeys) - ngrouped);
 }
 
 /* Does a group have so many rows that it matters how they are compared? */

@@ -117,6 +117,17 @@ gs_plan_path_estimate(PlannerInfo *root, Path *input, List *pathkeys, const GsPl
 	return true;
 }
 
+bool
+gs_plan_path_has_columns(const GsSortColumn *columns, int ncolumns)
+{
+	for (int i = 0; i < ncolumns; i++)
+	{
+		if (columns[i].attno == 0)
+			return false;
+	}
+	return true;
+}
+
 /* The sort of a path at the given cost; NULL if that of PostgreSQL's sort is not higher. */
 static Path *
 make_sort_at(PlannerInfo *root, RelOptInfo *rel, Path *input, List *pathkeys,

@@ -367,18 +367,6 @@ copy_above(const UpperNodes *nodes, const Path *path, Path *input)
 
 /* ------------------------------------------------------------------- ranges */
 
-/* Are all columns in the target? */
-static bool
-are_in_target(const GsSortColumn *columns, int ncolumns)
-{
-	for (int i = 0; i < ncolumns; i++)
-	{
-		if (columns[i].attno == 0)
-			return false;
-	}
-	return true;
-}
-
 static int
 compare_attnos(const void *a, const void *b, void *exprs)
 {
@@ -447,7 +435,7 @@ make_ranges(const UpperNodes *nodes, Path *partial)
 		!gs_plan_path_estimate(nodes->root, partial, nodes->pathkeys, &gs_plan_limit_none, &columns,
 							   &traits, &estimate) ||
 		!has_memory(&estimate, nparticipants) ||
-		!are_in_target(columns, list_length(nodes->pathkeys)))
+		!gs_plan_path_has_columns(columns, list_length(nodes->pathkeys)))
 		return NULL;
 	ranges = (RangesPath *) newNode(sizeof(RangesPath), T_CustomPath);
 	path = &ranges->custom;
