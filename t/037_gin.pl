@@ -113,6 +113,16 @@ is_same('expressions', $_, rest => 'WHERE id > 100') foreach q{to_tsvector('simp
 fill_with(q{SELECT ARRAY[CASE WHEN id % 5000 = 2 THEN 1.00 ELSE 1.0 END] AS n, ARRAY[CASE WHEN id % 50 = 2 THEN '-0'::float8 ELSE 0 END] AS f
 	FROM generate_series(1, 20000) id});
 is_same('equal keys', $_, settings => 'SET max_parallel_maintenance_workers = 0; ') foreach 'n', 'f', 'n, f';
+
+# words of ASCII characters, others, both in a text, and none; one text is long
+if ($has_contrib)
+{
+	fill_with(q{SELECT id, CASE id % 20 WHEN 0 THEN '' WHEN 1 THEN NULL WHEN 2 THEN ' ., _' WHEN 3 THEN 'öÄ ß' WHEN 4 THEN 'İı' WHEN 5 THEN 'a' ELSE
+			(SELECT string_agg(substr('abcxyzABCXYZ0189_.-@  ÄöéİΣσ漢字', 1 + (hashint8extended(id * 1000 + n, 0) & 1023)::int % (5 + id % 27), 1), '')
+			FROM generate_series(1, id % 300) n) END AS s FROM generate_series(1, 6000) id
+		UNION ALL SELECT 0, string_agg(md5(n::text) || ' Ö', ' ') FROM generate_series(1, 20000) n});
+	is_same('trigrams', 's gin_trgm_ops', settings => $_) foreach '', 'SET max_parallel_maintenance_workers = 0; ';
+}
 fill_with($mixed);
 
 # an order that is not known

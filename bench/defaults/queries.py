@@ -2,6 +2,8 @@
 
 from collections import namedtuple
 
+import documents
+
 LOCALE = "en_US.UTF-8"
 
 # About the size of a row of orders, with its header.
@@ -21,6 +23,10 @@ def _build(name, index, unique=""):
 def _build_concurrently(name, index, method="btree"):
     return Case(f"index-{name}-concurrently", f"CREATE INDEX CONCURRENTLY built ON orders USING {method} ({index})", BUILD,
                 undo="DROP INDEX built")
+
+
+def _build_gin(name, index):
+    return Case(f"index-gin-{name}", f"CREATE INDEX built ON documents USING gin ({index})", BUILD, undo="DROP INDEX built")
 
 
 def _rebuild(name, index):
@@ -101,6 +107,10 @@ CASES = [
     _build_concurrently("hash", "id", "hash"),   # only the validation is gpusort's
     Case("reindex-bigint-concurrently", "REINDEX INDEX CONCURRENTLY built", BUILD, prepare="CREATE INDEX built ON orders (id)",
          undo="DROP INDEX built"),
+    _build_gin("array", "a"),
+    _build_gin("tsvector", "v"),
+    _build_gin("jsonb", "j jsonb_path_ops"),
+    _build_gin("trigram", "t gin_trgm_ops"),
     _cluster("bigint", "id"),
     _cluster("bigint-as-planned", "id", setting="enable_indexscan = on"),   # PostgreSQL scans the index
     _cluster("text", "name"),
@@ -126,14 +136,14 @@ def _word(seed, of):
     return f"initcap({letters})"
 
 
-def fill(session, rows):
-    """Makes both tables, the same in every run.
+def fill(server, session, rows):
+    """Makes the tables, the same in every run.
 
-    A name occurs about twice, a customer has about ten orders, and nine of ten orders are paid.
+    A name occurs about twice, a customer has about ten orders, nine of ten orders are paid, and one of ten has a document.
     """
     named = f"g % {rows // 2 + 1}"
     session.run(f"""
-        DROP TABLE IF EXISTS orders, payments;
+        DROP TABLE IF EXISTS orders, payments, documents;
         CREATE TABLE orders (
             id bigint, customer int, day date, created timestamp, amount numeric(10,2), name text, status text,
             note text);
@@ -145,8 +155,9 @@ def fill(session, rows):
               FROM generate_series(1::bigint, {rows}) AS g) AS s;
         CREATE TABLE payments (order_id bigint, paid timestamp, amount numeric(10,2));
         INSERT INTO payments SELECT id, created + interval '1 day', amount FROM orders WHERE customer % 10 > 0;
-        VACUUM (FREEZE, ANALYZE) orders, payments;
-        CHECKPOINT""")
+        VACUUM (FREEZE, ANALYZE) orders, payments""")
+    documents.fill(server, max(rows // 10, 1), "documents", storage="")
+    session.run("CHECKPOINT")
 
 
 def count_autovacuums(session):

@@ -2,6 +2,8 @@
 
 from collections import namedtuple
 
+import documents
+import table
 from server import Session
 from table import ICU, LIBC, TABLE
 
@@ -10,10 +12,11 @@ INDEX = "built"
 # Rows as long as those of TABLE, in the order of o.  Those are written by several sessions at once.
 ORDERED_TABLE = "ordered_rows"
 
-# collation: one that the server may not have; the index is then left out.
-Index = namedtuple("Index", "key columns table unique collation", defaults=(TABLE, False, None))
+# collation, extension: one that the server may not have; the index is then left out.
+Index = namedtuple("Index", "key columns table unique collation concurrently extension",
+                   defaults=(TABLE, False, None, False, None))
 
-INDEXES = [
+BTREES = [
     Index("bigint", "(b)"),
     Index("in-order", "(o)", ORDERED_TABLE),
     Index("date366", "(y)"),
@@ -26,11 +29,24 @@ INDEXES = [
     Index("date-bigint", "(d, b)"),
     Index("unique", "(b)", unique=True),
     Index("include", "(c) INCLUDE (b)"),
+    Index("concurrently", "(b)", concurrently=True),
+    Index("concurrently-textC", "(c)", concurrently=True),
 ]
+
+GIN = [
+    Index("gin-array", "USING gin (a)", documents.TABLE),
+    Index("gin-tsvector", "USING gin (v)", documents.TABLE),
+    Index("gin-jsonb", "USING gin (j jsonb_path_ops)", documents.TABLE),
+    Index("gin-trigram", "USING gin (t gin_trgm_ops)", documents.TABLE, extension=documents.EXTENSION),
+]
+
+INDEXES = BTREES + GIN
 
 # Those also built with less maintenance_work_mem than they need.
 EXTERNAL = ["bigint", "textC"]
 EXTERNAL_MEMORY = "64MB"
+
+BYTES_PER_ROW = {TABLE: table.BYTES_PER_ROW, ORDERED_TABLE: table.BYTES_PER_ROW, documents.TABLE: 1000}
 
 # What an entry may take while it is sorted, by either side.
 BYTES_PER_ENTRY = 1024
@@ -44,7 +60,17 @@ def by_key(key):
 
 
 def create(index, rows):
-    return f"CREATE {'UNIQUE ' if index.unique else ''}INDEX {INDEX} ON {index.table}_{rows} {index.columns}"
+    unique, concurrently = "UNIQUE " * index.unique, "CONCURRENTLY " * index.concurrently
+    return f"CREATE {unique}INDEX {concurrently}{INDEX} ON {index.table}_{rows} {index.columns}"
+
+
+def fill(server, rows, keys):
+    """Makes the tables of these keys, one after the other: each is written by several sessions."""
+    fillers = {TABLE: table.fill, ORDERED_TABLE: fill_ordered, documents.TABLE: documents.fill}
+    names = dict.fromkeys(by_key(key).table for key in keys)
+    for name in names:
+        fillers[name](server, rows)
+    return [f"{name}_{rows}" for name in names]
 
 
 def fill_ordered(server, rows):

@@ -37,7 +37,8 @@ COLUMNS = [
     ("u uuid", f"({_hex(7)} || {_hex(8)})::uuid"),
     ("ts timestamptz", f"timestamptz '2000-01-01 00:00+00' + ({_hash(9)} >> 14) * interval '1 microsecond'"),
     ("d date", f"date '2010-01-01' + (({_hash(10)} & 2147483647) % 3000)::int"),
-    ("pad text", "repeat('-', 40)"),
+    ("g int4", f"({_hash(12)} & 2147483647) % 1000000"),
+    ("pad text", "repeat('-', 36)"),
 ]
 
 

@@ -17,6 +17,7 @@
 #include "gin/gin_accumulate.h"
 #include "gin/gin_columns.h"
 #include "gin/gin_entries.h"
+#include "gin/gin_trigrams.h"
 #include "pg_compat.h"
 
 #include "access/gin_private.h"
@@ -40,6 +41,7 @@ typedef struct EntryWriter
 	GsBuildSort *sort;
 	GinState	state;
 	GsGinAccumulator *accumulator;
+	GsGinTrigrams *trigrams[INDEX_MAX_KEYS];	/* of attributes; NULL: of pg_trgm, or none */
 	GsGinLayout layout;
 	int			natts;			/* columns of the index */
 	MemoryContext extracted;	/* what the operator classes allocate */
@@ -74,24 +76,26 @@ emit(void *arg, const GsGinItem *item)
 
 /* -------------------------------------------------------------------- items in */
 
-/* Adds the keys of a value of an attribute. */
-static void
-add_value(EntryWriter *writer, OffsetNumber attribute, Datum value, uint64 tid)
+/* Adds the keys of a value of an attribute.  False: it has none. */
+static bool
+add_keys(EntryWriter *writer, OffsetNumber attribute, Datum value, uint64 tid)
 {
+	const GsGinTrigrams *trigrams = writer->trigrams[attribute - 1];
 	int32		nkeys = 0;
 	bool	   *nulls = NULL;
 	Datum	   *keys;
 
+	if (trigrams != NULL)
+		return gs_gin_trigrams_add(trigrams, writer->accumulator, attribute, value, tid);
 	keys = (Datum *)
 		DatumGetPointer(FunctionCall3Coll(&writer->state.extractValueFn[attribute - 1],
 										  writer->state.supportCollation[attribute - 1],
 										  value, PointerGetDatum(&nkeys),
 										  PointerGetDatum(&nulls)));
 	if (keys == NULL || nkeys <= 0)
-		gs_gin_accumulator_add_placeholder(writer->accumulator, attribute, GIN_CAT_EMPTY_ITEM,
-										   tid);
-	else
-		gs_gin_accumulator_add(writer->accumulator, attribute, keys, nulls, nkeys, tid);
+		return false;
+	gs_gin_accumulator_add(writer->accumulator, attribute, keys, nulls, nkeys, tid);
+	return true;
 }
 
 /* The add function of a sink: a row of the table. */
@@ -109,8 +113,8 @@ add_item(void *arg, TupleTableSlot *row)
 	{
 		if (row->tts_isnull[i])
 			gs_gin_accumulator_add_placeholder(writer->accumulator, i + 1, GIN_CAT_NULL_ITEM, tid);
-		else
-			add_value(writer, i + 1, row->tts_values[i], tid);
+		else if (!add_keys(writer, i + 1, row->tts_values[i], tid))
+			gs_gin_accumulator_add_placeholder(writer->accumulator, i + 1, GIN_CAT_EMPTY_ITEM, tid);
 	}
 	MemoryContextSwitchTo(old);
 	if (MemoryContextMemAllocated(writer->extracted, false) > EXTRACTED_BYTES)
@@ -168,6 +172,9 @@ create_writer(GsBuildSort *sort, Relation index)
 	writer->accumulator =
 		gs_gin_accumulator_create(&writer->state, memory_limit - memory_limit /
 								  sort->method->memory_parts, emit, writer);
+	for (int i = 0; i < RelationGetNumberOfAttributes(index); i++)
+		writer->trigrams[i] = gs_gin_trigrams_create(&writer->state.extractValueFn[i],
+													 writer->state.supportCollation[i]);
 	writer->layout = gs_gin_layout(index);
 	writer->natts = RelationGetNumberOfAttributes(index);
 	writer->extracted = AllocSetContextCreate(CurrentMemoryContext, "GpuSort GIN keys",
