@@ -25,7 +25,7 @@ DECLARE
 BEGIN
 	PERFORM set_config('gpusort.enabled', enabled::text, false);
 	begun := pg_temp.processor_ms();
-	EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF, COSTS OFF, FORMAT JSON) ' || query INTO plan;
+	EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF, BUFFERS OFF, COSTS OFF, FORMAT JSON) ' || query INTO plan;
 	ms := pg_temp.processor_ms() - begun;
 	kb := jsonb_path_query_first(plan, '$.**."Sort Space Used"');
 END $$;

@@ -29,7 +29,7 @@ DECLARE
 BEGIN
 	PERFORM set_config('gpusort.enabled', enabled::text, false);
 	begun := pg_temp.processor_ms();
-	EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF, COSTS OFF) ' || query;
+	EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF, BUFFERS OFF, COSTS OFF) ' || query;
 	RETURN pg_temp.processor_ms() - begun;
 END $$;
 
