@@ -471,17 +471,9 @@ foreach my $wal_level ('replica', 'minimal')
 
 # ---------------------------------------------------------------- a full disk
 
-my $disk = PostgreSQL::Test::Utils::tempdir() . '/disk.so';
-my $full = PostgreSQL::Test::Utils::tempdir() . '/full';
-
-command_ok([ $node->config_data('--cc'), '-O2', '-fPIC', '-shared', '-o', $disk, "$FindBin::RealBin/../test/disk/disk.c" ], 'a disk that can be full');
 $node->append_conf('postgresql.conf', 'wal_level = replica');
 $node->stop;
-{
-	local $ENV{LD_PRELOAD} = $disk;
-	local $ENV{FULL_DISK} = $full;
-	$node->start;
-}
+my $full = start_on_disk($node);
 ok(wait_for_service($node, 'running'), 'gpusortd runs');
 $node->safe_psql('postgres', q{
 	DROP INDEX large_slow;

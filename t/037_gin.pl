@@ -372,5 +372,51 @@ $node->start;
 is($node->safe_psql('postgres', "SELECT (gin_check('ours')).tids"), '0', 'an index of an unlogged table is empty after a crash');
 
 $standby->stop;
+
+# a crash while an index is built, or once it is
+fill_with('SELECT id, ARRAY[hashint4(id), id % 10, hashint4(-id), hashint4(id + 1000000)] AS i FROM generate_series(1, 1000000) id');
+foreach my $workers (0, 3)
+{
+	$node->safe_psql('postgres', "ALTER TABLE input SET (parallel_workers = $workers); CHECKPOINT");
+	foreach my $phase ('blocks_done > 0', 'tuples_done > 0')
+	{
+		my ($psql, $pid) = session($node);
+
+		$psql->query_until(qr/started/, "\\echo started\nCREATE INDEX never ON input USING gin (i);\n");
+		$node->poll_query_until('postgres', "SELECT EXISTS (SELECT FROM pg_stat_progress_create_index WHERE pid = $pid AND $phase) OR NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $pid AND state = 'active')");
+		$node->stop('immediate');
+		eval { $psql->quit };
+		$node->start;
+		is($node->safe_psql('postgres', "SELECT count(*) - count(gin_check(oid)) FROM pg_class WHERE relname = 'never'"), '0', "a crash at $phase, $workers workers: there is no index, or a right one");
+		is($node->safe_psql('postgres', 'DROP INDEX IF EXISTS never; SELECT count(*) FROM input'), '1000000', 'and the rows are there');
+	}
+}
+fill_with('SELECT id, ARRAY[hashint4(id), hashint4(-id), hashint4(id + 1000000)] AS i FROM generate_series(1, 300000) id');
+$node->safe_psql('postgres', 'ALTER TABLE input SET (parallel_workers = 3)');
+is_same('after crashes', 'i', writers => 4);
+
+# ------------------------------------------------------------------- a full disk
+
+$node->stop;
+my $full = start_on_disk($node);
+my $database = $node->safe_psql('postgres', "SELECT '/base/' || oid || '/' FROM pg_database WHERE datname = 'postgres'");
+my $files = "CHECKPOINT; SELECT string_agg(file, ' ' ORDER BY file) FROM pg_ls_dir('.$database') file WHERE file ~ '^[0-9.]+\$'; SELECT count(*) FROM pg_ls_tmpdir()";
+
+foreach my $workers (0, 3)
+{
+	foreach my $folder ('/pgsql_tmp/', $database)
+	{
+		my $memory = $workers ? '128MB' : '4MB';
+		my $settings = "SET maintenance_work_mem = '$memory'; SET max_parallel_maintenance_workers = $workers; ";
+		my $before = $node->safe_psql('postgres', $files);
+
+		append_to_file($full, $folder);
+		like(($node->psql('postgres', "\\set VERBOSITY verbose\n${settings}CREATE INDEX never ON input USING gin (i)"))[2],
+			qr/ERROR:  53100: could not (write to|extend) file .*No space left on device/, "no space in $folder, $workers workers");
+		unlink($full) or die "$full: $!";
+		is($node->safe_psql('postgres', $files), $before, 'no file is left');
+		is_same('with space', 'i', settings => $settings);
+	}
+}
 $node->stop;
 done_testing();

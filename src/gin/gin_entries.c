@@ -5,9 +5,9 @@
  *
  *		heap scan ---> extract the keys of an item ---> accumulate ---> rows ---> sort
  *
- * The operator class extracts the keys of each value that is indexed.  GIN itself sorts the keys of
- * an item and removes duplicates, by comparisons; here the accumulator drops a TID that a key
- * already has.
+ * The operator class extracts the keys of each value that is indexed, except for trigrams
+ * (gin_trigrams.c).  GIN itself sorts the keys of an item and removes duplicates, by comparisons;
+ * here the accumulator drops a TID that a key already has.
  *
  *-------------------------------------------------------------------------
  */

@@ -14,7 +14,7 @@ our @EXPORT = qw(
   poll becomes is_back count_in_log service_status wait_for_service service_processes
   supervisors title_of stop_process restart_service is_idle wait_for_sessions postmaster_of wait_for_end
   create_linger create_fail_in create_interrupt interrupt_delayed create_compared create_watched
-  has_icu has_extension create_index_input @index_columns create_gin_functions
+  has_icu has_extension create_index_input @index_columns create_gin_functions start_on_disk
 );
 
 # A running cluster with the library preloaded in every session; the other settings
@@ -326,6 +326,25 @@ sub create_linger
 		END $$;
 	});
 	return;
+}
+
+# Starts a node on a disk that is full while a file is there: test/disk/disk.c.  Returns the name of
+# that file.
+sub start_on_disk
+{
+	my ($node) = @_;
+	my $disk = PostgreSQL::Test::Utils::tempdir() . '/disk.so';
+	my $full = PostgreSQL::Test::Utils::tempdir() . '/full';
+	local $ENV{LD_PRELOAD} = $disk;
+	local $ENV{FULL_DISK} = $full;
+
+	{
+		local $ENV{LD_PRELOAD};
+		PostgreSQL::Test::Utils::command_ok([ $node->config_data('--cc'), '-O2', '-fPIC', '-shared', '-o', $disk, "$FindBin::RealBin/../test/disk/disk.c" ],
+			'a disk that can be full');
+	}
+	$node->start;
+	return $full;
 }
 
 # A function that cancels or terminates a session, and returns after how many milliseconds it
