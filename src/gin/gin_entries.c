@@ -5,9 +5,9 @@
  *
  *		heap scan ---> extract the keys of an item ---> accumulate ---> rows ---> sort
  *
- * The operator class extracts the keys of each value that is indexed, except for trigrams
- * (gin_trigrams.c).  GIN itself sorts the keys of an item and removes duplicates, by comparisons;
- * here the accumulator drops a TID that a key already has.
+ * The operator class extracts the keys of each value that is indexed, except for trigrams of ASCII
+ * words (gin_trigrams.c).  GIN itself sorts the keys of an item and removes duplicates, by
+ * comparisons; here the accumulator drops a TID that a key already has.
  *
  *-------------------------------------------------------------------------
  */
@@ -41,7 +41,7 @@ typedef struct EntryWriter
 	GsBuildSort *sort;
 	GinState	state;
 	GsGinAccumulator *accumulator;
-	GsGinTrigrams *trigrams[INDEX_MAX_KEYS];	/* of attributes; NULL: of pg_trgm, or none */
+	GsGinTrigrams *trigrams[INDEX_MAX_KEYS];	/* of attributes; NULL: extractValue is called */
 	GsGinLayout layout;
 	int			natts;			/* columns of the index */
 	MemoryContext extracted;	/* what the operator classes allocate */

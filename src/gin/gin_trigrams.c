@@ -11,10 +11,12 @@
  *
  * Which characters are in words, and what they are in lower case, depends on the version of
  * pg_trgm, on how it was compiled, and on the locale of the database.  So it is learned from
- * pg_trgm, by a call for each ASCII character, and one for a word of all of them.  Words that have
- * other characters are extracted by pg_trgm, all those of a text together.
+ * pg_trgm, by a call for each ASCII character, and one for a word of all of them.  In no locale does
+ * the lower case of an ASCII character depend on other ASCII characters.
  *
- * All bytes of a character that is not ASCII have their high bit set in each encoding of a server.
+ * Words that have other characters, or ASCII ones that are not ASCII in lower case, are extracted
+ * by pg_trgm, all those of a text together.  In each encoding of a server, all bytes of a character
+ * that is not ASCII have their high bit set.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,15 +31,15 @@
 /* Trigrams that are added together. */
 #define NBUFFERED		512
 
-/* What a byte is, if it is not an ASCII character of words. */
-#define NO_WORD			0x00
-#define FOR_PG_TRGM		0xFF
+#define NO_WORD			0x00	/* a byte that ends a word */
+#define FOR_PG_TRGM		0xFF	/* one whose word pg_trgm must extract */
+#define HIGH_BIT		0x80	/* which ASCII characters do not have */
 
 struct GsGinTrigrams
 {
 	FmgrInfo   *extract;
 	Oid			collation;
-	uint8		lower[256];		/* the character in lower case, or one of the above */
+	uint8		lower[256];		/* of each byte: the ASCII character in lower case, or one of the above */
 };
 
 /* Adds the trigrams of a value. */
@@ -78,18 +80,26 @@ add_trigram(Adder *adder, uint32 trigram)
 
 /* The keys that pg_trgm extracts from a text. */
 static const Datum *
-extract(const GsGinTrigrams *trigrams, const char *string, int nbytes, int *nkeys)
+extract(const GsGinTrigrams *trigrams, struct varlena *value, int *nkeys)
 {
 	bool	   *nulls = NULL;
-	struct varlena *value = palloc(VARHDRSZ + nbytes);
 	Datum		keys;
 
-	SET_VARSIZE(value, VARHDRSZ + nbytes);
-	memcpy(VARDATA(value), string, nbytes);
 	*nkeys = 0;
 	keys = FunctionCall3Coll(trigrams->extract, trigrams->collation, PointerGetDatum(value),
 							 PointerGetDatum(nkeys), PointerGetDatum(&nulls));
 	return (const Datum *) DatumGetPointer(keys);
+}
+
+/* A text of spaces. */
+static struct varlena *
+make_spaces(Size nbytes)
+{
+	struct varlena *value = palloc(VARHDRSZ + nbytes);
+
+	SET_VARSIZE(value, VARHDRSZ + nbytes);
+	memset(VARDATA(value), ' ', nbytes);
+	return value;
 }
 
 /* -------------------------------------------------------------------- the words */
@@ -103,11 +113,14 @@ next_trigram(uint32 trigram, uint8 character)
 	return (trigram << 8 | character) & 0xFFFFFF;
 }
 
+/* Adds the trigrams of a word of ASCII characters, which may be empty. */
 static void
 add_word(const GsGinTrigrams *trigrams, Adder *adder, const char *word, const char *end)
 {
 	uint32		trigram = TWO_SPACES;
 
+	if (word == end)
+		return;
 	for (; word < end; word++)
 	{
 		trigram = next_trigram(trigram, trigrams->lower[(uint8) *word]);
@@ -117,39 +130,37 @@ add_word(const GsGinTrigrams *trigrams, Adder *adder, const char *word, const ch
 }
 
 /*
- * Adds the words of a text that are ASCII.  The others are appended to others, which has as many
- * bytes as the text and one more, each followed by a space; returns the number of bytes.
+ * Adds the words of a text that are ASCII.  Returns a text of the same length that has the others
+ * where they are in this one, and spaces elsewhere; NULL: there are no others.
  */
-static int
-add_words(const GsGinTrigrams *trigrams, Adder *adder, const char *string, int nbytes, char **others)
+static struct varlena *
+add_words(const GsGinTrigrams *trigrams, Adder *adder, const char *string, Size nbytes)
 {
-	const char *const end = string + nbytes;
-	int			nothers = 0;
+	struct varlena *others = NULL;
+	Size		place = 0;
 
-	while (string < end)
+	while (place < nbytes)
 	{
-		const char *word = string;
+		const Size	word = place;
 		uint8		all = NO_WORD;
 		uint8		lower;
 
-		while (string < end && (lower = trigrams->lower[(uint8) *string]) != NO_WORD)
+		while (place < nbytes && (lower = trigrams->lower[(uint8) string[place]]) != NO_WORD)
 		{
 			all |= lower;
-			string++;
+			place++;
 		}
-		if (string > word && (all & 0x80) == 0)
-			add_word(trigrams, adder, word, string);
-		else if (string > word)
+		if ((all & HIGH_BIT) == 0)
+			add_word(trigrams, adder, string + word, string + place);
+		else
 		{
-			if (*others == NULL)
-				*others = palloc(nbytes + 1);
-			memcpy(*others + nothers, word, string - word);
-			nothers += string - word;
-			(*others)[nothers++] = ' ';
+			if (others == NULL)
+				others = make_spaces(nbytes);
+			memcpy(VARDATA(others) + word, string + word, place - word);
 		}
-		string++;
+		place++;
 	}
-	return nothers;
+	return others;
 }
 
 bool
@@ -157,8 +168,7 @@ gs_gin_trigrams_add(const GsGinTrigrams *trigrams, GsGinAccumulator *accumulator
 					OffsetNumber attribute, Datum value, uint64 tid)
 {
 	struct varlena *packed = pg_detoast_datum_packed((struct varlena *) DatumGetPointer(value));
-	char	   *others = NULL;
-	int			nothers;
+	struct varlena *others;
 	Adder		adder;
 
 	adder.accumulator = accumulator;
@@ -166,12 +176,12 @@ gs_gin_trigrams_add(const GsGinTrigrams *trigrams, GsGinAccumulator *accumulator
 	adder.tid = tid;
 	adder.has_added = false;
 	adder.nkeys = 0;
-	nothers = add_words(trigrams, &adder, VARDATA_ANY(packed), VARSIZE_ANY_EXHDR(packed), &others);
+	others = add_words(trigrams, &adder, VARDATA_ANY(packed), VARSIZE_ANY_EXHDR(packed));
 	add_keys(&adder, adder.keys, adder.nkeys);
-	if (nothers > 0)
+	if (others != NULL)
 	{
 		int			nkeys;
-		const Datum *keys = extract(trigrams, others, nothers, &nkeys);
+		const Datum *keys = extract(trigrams, others, &nkeys);
 
 		add_keys(&adder, keys, nkeys);
 	}
@@ -184,14 +194,17 @@ gs_gin_trigrams_add(const GsGinTrigrams *trigrams, GsGinAccumulator *accumulator
 static uint8
 learn_character(const GsGinTrigrams *trigrams, char character)
 {
+	struct varlena *value = make_spaces(1);
 	int			nkeys;
-	const Datum *keys = extract(trigrams, &character, 1, &nkeys);
+	const Datum *keys;
 	uint32		lower;
 
+	*VARDATA(value) = character;
+	keys = extract(trigrams, value, &nkeys);
 	if (nkeys == 0)
 		return NO_WORD;
 	lower = DatumGetUInt32(keys[0]) & 0xFF;
-	if (nkeys == 2 && lower != NO_WORD && lower < 0x80 &&
+	if (nkeys == 2 && lower != NO_WORD && (lower & HIGH_BIT) == 0 &&
 		DatumGetUInt32(keys[0]) == next_trigram(TWO_SPACES, lower) &&
 		DatumGetUInt32(keys[1]) == next_trigram(DatumGetUInt32(keys[0]), ' '))
 		return lower;
@@ -226,7 +239,8 @@ sort_unique(Datum *keys, int nkeys)
 static bool
 agrees(const GsGinTrigrams *trigrams)
 {
-	char		word[256];
+	struct varlena *value = make_spaces(HIGH_BIT);
+	char	   *word = VARDATA(value);
 	int			nbytes = 0;
 	int			nexpected;
 	int			nkeys;
@@ -234,16 +248,14 @@ agrees(const GsGinTrigrams *trigrams)
 	Datum	   *expected;
 	Adder		adder;
 
-	for (int c = 1; c < 0x80; c++)
+	for (int c = 1; c < HIGH_BIT; c++)
 	{
-		if (trigrams->lower[c] < 0x80 && trigrams->lower[c] != NO_WORD)
+		if (trigrams->lower[c] != FOR_PG_TRGM && trigrams->lower[c] != NO_WORD)
 			word[nbytes++] = c;
 	}
-	if (nbytes == 0)
-		return false;
 	adder.nkeys = 0;
 	add_word(trigrams, &adder, word, word + nbytes);
-	keys = extract(trigrams, word, nbytes, &nkeys);
+	keys = extract(trigrams, value, &nkeys);
 	expected = palloc(sizeof(Datum) * (nkeys + 1));
 	if (nkeys > 0)
 		memcpy(expected, keys, sizeof(Datum) * nkeys);
@@ -263,7 +275,7 @@ gs_gin_trigrams_create(FmgrInfo *extract, Oid collation)
 	trigrams->extract = extract;
 	trigrams->collation = collation;
 	memset(trigrams->lower, FOR_PG_TRGM, sizeof(trigrams->lower));
-	for (int c = 1; c < 0x80; c++)
+	for (int c = 1; c < HIGH_BIT; c++)
 		trigrams->lower[c] = learn_character(trigrams, c);
-	return agrees(trigrams) ? trigrams : NULL;
+	return trigrams->lower[' '] == NO_WORD && agrees(trigrams) ? trigrams : NULL;
 }

@@ -13,9 +13,9 @@
 typedef struct GsGinTrigrams GsGinTrigrams;
 
 /*
- * For an attribute whose values are extracted by a function under a collation, which must live as
- * long.  In the current memory context.  NULL: the function is not pg_trgm's, or its trigrams are
- * not those of this module, so it must be called for each value.
+ * For an attribute whose values are extracted by a function under a collation; the FmgrInfo must
+ * outlive the result.  In the current memory context.  NULL: the function is not pg_trgm's, or its
+ * trigrams are not those of this module, so it must be called for each value.
  */
 extern GsGinTrigrams *gs_gin_trigrams_create(FmgrInfo *extract, Oid collation);
 

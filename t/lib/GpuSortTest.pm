@@ -438,32 +438,38 @@ sub create_amcheck
 
 # Functions that check, compare and write GIN indexes (test/gin/), and amcheck's gin_index_check(), which
 # does nothing before PostgreSQL 18.
+my $gin_library;	# built once
+
 sub create_gin_functions
 {
-	my ($node) = @_;
+	my ($node, $database) = @_;
 	my $root = "$FindBin::RealBin/..";
-	my $library = PostgreSQL::Test::Utils::tempdir() . '/gin.so';
 
-	PostgreSQL::Test::Utils::command_ok([ $node->config_data('--cc'), split(' ', $node->config_data('--cflags')), '-Wno-declaration-after-statement',
-			'-fPIC', '-shared', '-I', $node->config_data('--includedir-server'), '-I', "$root/src", '-I', "$root/test", '-o', $library,
-			glob("$root/test/gin/*.c $root/src/gin/gin_p*.c"), map { "$root/src/$_.c" } qw(build/build_blocks build/build_ranges pg_compat) ],
-		'the functions for GIN indexes are built');
-	$node->safe_psql('postgres', qq{
+	$database //= 'postgres';
+	if (!$gin_library)
+	{
+		$gin_library = PostgreSQL::Test::Utils::tempdir() . '/gin.so';
+		PostgreSQL::Test::Utils::command_ok([ $node->config_data('--cc'), split(' ', $node->config_data('--cflags')), '-Wno-declaration-after-statement',
+				'-fPIC', '-shared', '-I', $node->config_data('--includedir-server'), '-I', "$root/src", '-I', "$root/test", '-o', $gin_library,
+				glob("$root/test/gin/*.c $root/src/gin/gin_p*.c"), map { "$root/src/$_.c" } qw(build/build_blocks build/build_ranges pg_compat) ],
+			'the functions for GIN indexes are built');
+	}
+	$node->safe_psql($database, qq{
 		CREATE FUNCTION gin_entries(index regclass, OUT attribute int2, OUT category int2, OUT key text, OUT tid tid)
-			RETURNS SETOF record LANGUAGE c STRICT AS '$library';
+			RETURNS SETOF record LANGUAGE c STRICT AS '$gin_library';
 		CREATE FUNCTION gin_check(index regclass, OUT keys int8, OUT tids int8, OUT entry_pages int8, OUT data_pages int8,
 				OUT list_pages int8, OUT free_pages int8, OUT blocks int8, OUT height int4, OUT tree_height int4, OUT meta text)
-			LANGUAGE c STRICT AS '$library';
-		CREATE FUNCTION gin_copy(source regclass, target regclass, ranges int4) RETURNS float8 LANGUAGE c STRICT AS '$library';
-		CREATE FUNCTION gin_fill(target regclass, keys int4, tids int4, step int4) RETURNS void LANGUAGE c STRICT AS '$library';
+			LANGUAGE c STRICT AS '$gin_library';
+		CREATE FUNCTION gin_copy(source regclass, target regclass, ranges int4) RETURNS float8 LANGUAGE c STRICT AS '$gin_library';
+		CREATE FUNCTION gin_fill(target regclass, keys int4, tids int4, step int4) RETURNS void LANGUAGE c STRICT AS '$gin_library';
 		-- The number of entries and a hash of them, which does not depend on their order.
 		CREATE FUNCTION gin_contents(index regclass) RETURNS text LANGUAGE sql AS \$\$
 			SELECT count(*) || ' ' || coalesce(sum(hash_record_extended(e, 0)), 0) FROM gin_entries(index) e
 		\$\$;
 	});
 	return if has_extension($node, 'amcheck') &&
-	  $node->safe_psql('postgres', q{CREATE EXTENSION IF NOT EXISTS amcheck; SELECT count(*) FROM pg_proc WHERE proname = 'gin_index_check'});
-	$node->safe_psql('postgres', "CREATE FUNCTION gin_index_check(regclass) RETURNS void LANGUAGE sql AS ''");
+	  $node->safe_psql($database, q{CREATE EXTENSION IF NOT EXISTS amcheck; SELECT count(*) FROM pg_proc WHERE proname = 'gin_index_check'});
+	$node->safe_psql($database, "CREATE FUNCTION gin_index_check(regclass) RETURNS void LANGUAGE sql AS ''");
 	return;
 }
 
