@@ -41,7 +41,7 @@ typedef struct EntryWriter
 	GsBuildSort *sort;
 	GinState	state;
 	GsGinAccumulator *accumulator;
-	GsGinTrigrams *trigrams[INDEX_MAX_KEYS];	/* of attributes; NULL: extractValue is called */
+	GsGinTrigrams *trigrams[INDEX_MAX_KEYS];	/* NULL: extractValue is called */
 	GsGinLayout layout;
 	int			natts;			/* columns of the index */
 	MemoryContext extracted;	/* what the operator classes allocate */

@@ -39,7 +39,7 @@ struct GsGinTrigrams
 {
 	FmgrInfo   *extract;
 	Oid			collation;
-	uint8		lower[256];		/* of each byte: the ASCII character in lower case, or one of the above */
+	uint8		lower[256];		/* of a byte: the character, or one of the above */
 };
 
 /* Adds the trigrams of a value. */
