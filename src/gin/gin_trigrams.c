@@ -11,8 +11,8 @@
  *
  * Which characters are in words, and what they are in lower case, depends on the version of
  * pg_trgm, on how it was compiled, and on the locale of the database.  So it is learned from
- * pg_trgm, by a call for each ASCII character, and one for a word of all of them.  In no locale does
- * the lower case of an ASCII character depend on other ASCII characters.
+ * pg_trgm, by a call for each ASCII character, and one for a word of all of them.  In no locale
+ * does the lower case of an ASCII character depend on other ASCII characters.
  *
  * Words that have other characters, or ASCII ones that are not ASCII in lower case, are extracted
  * by pg_trgm, all those of a text together.  In each encoding of a server, all bytes of a character
