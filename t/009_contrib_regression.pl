@@ -1,5 +1,5 @@
-# The regression tests of contrib modules that define btree orders, with every
-# possible Sort replaced.
+# The regression tests of contrib modules that define btree orders, or the keys of GIN indexes, with every
+# possible Sort and index build replaced.
 #
 # Set PG_CONTRIB_DIR to contrib of the sources of the server's major version;
 # nothing is written there.  The modules are those that are installed.  Their
@@ -18,7 +18,7 @@ use PostgreSQL::Test::Utils;
 use RegressTest;
 use Test::More;
 
-my @modules = qw(btree_gist citext cube hstore intarray isn ltree pg_trgm seg);
+my @modules = qw(btree_gin btree_gist citext cube hstore intarray isn ltree pg_trgm seg);
 my $source = $ENV{PG_CONTRIB_DIR};
 
 plan skip_all => 'PG_CONTRIB_DIR does not name the contrib folder of the sources of PostgreSQL'
