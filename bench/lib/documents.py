@@ -1,9 +1,7 @@
 """The table of the GIN builds, and how it is filled."""
 
-import os
-from concurrent.futures import ThreadPoolExecutor
-
 from server import Session
+from table import fill_columns
 
 TABLE = "documents"
 
@@ -39,25 +37,12 @@ COLUMNS = [
 
 
 def fill(server, rows, name=None, storage="UNLOGGED"):
-    """Makes the table of so many rows, by as many sessions as there are processors."""
+    """Makes the table of so many rows, and the extension if the server has it."""
     name = name or f"{TABLE}_{rows}"
-    nsessions = min(os.cpu_count(), 16)
-    bounds = [rows * i // nsessions for i in range(nsessions + 1)]
-    with Session(server) as session:
-        session.run(f"CREATE {storage} TABLE {name} ({', '.join(column for column, _ in COLUMNS)}) "
-                    "WITH (autovacuum_enabled = off)")
-
-    def insert(first, last):
-        with Session(server) as session:
-            session.run(f"INSERT INTO {name} SELECT {', '.join(value for _, value in COLUMNS)} "
-                        f"FROM generate_series({first + 1}::int8, {last}) AS g")
-
-    with ThreadPoolExecutor(nsessions) as pool:
-        list(pool.map(insert, bounds, bounds[1:]))
+    fill_columns(server, name, COLUMNS, rows, storage)
     with Session(server) as session:
         if session.run(f"SELECT 1 FROM pg_available_extensions WHERE name = '{EXTENSION}'"):
             session.run(f"CREATE EXTENSION IF NOT EXISTS {EXTENSION}")
-        session.run(f"VACUUM (FREEZE, ANALYZE) {name}")
 
 
 def has_extension(session):

@@ -42,25 +42,30 @@ COLUMNS = [
 ]
 
 
-def fill(server, rows):
-    """Makes the table of so many rows, by as many sessions as there are processors."""
-    name = f"{TABLE}_{rows}"
+def fill_columns(server, name, columns, rows, storage="UNLOGGED"):
+    """Makes a table of columns and their values for row g, by as many sessions as there are processors."""
     nsessions = min(os.cpu_count(), 16)
     bounds = [rows * i // nsessions for i in range(nsessions + 1)]
     with Session(server) as session:
-        icu = ICU if has_collation(session, ICU) else "C"
-        columns = ", ".join(column for column, _ in COLUMNS).format(icu=icu)
-        session.run(f"CREATE UNLOGGED TABLE {name} ({columns}) WITH (autovacuum_enabled = off)")
+        session.run(f"CREATE {storage} TABLE {name} ({', '.join(column for column, _ in columns)}) "
+                    "WITH (autovacuum_enabled = off)")
 
     def insert(first, last):
         with Session(server) as session:
-            session.run(f"INSERT INTO {name} SELECT {', '.join(value for _, value in COLUMNS)} "
+            session.run(f"INSERT INTO {name} SELECT {', '.join(value for _, value in columns)} "
                         f"FROM generate_series({first + 1}::int8, {last}) AS g")
 
     with ThreadPoolExecutor(nsessions) as pool:
         list(pool.map(insert, bounds, bounds[1:]))
     with Session(server) as session:
         session.run(f"VACUUM (FREEZE, ANALYZE) {name}")
+
+
+def fill(server, rows):
+    """Makes the table of so many rows."""
+    with Session(server) as session:
+        icu = ICU if has_collation(session, ICU) else "C"
+    fill_columns(server, f"{TABLE}_{rows}", [(column.format(icu=icu), value) for column, value in COLUMNS], rows)
 
 
 def copy(session, rows, from_rows):
