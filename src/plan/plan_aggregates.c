@@ -154,7 +154,8 @@ gs_plan_aggregates_pathkeys(PlannerInfo *root, Path *input)
 		return root->group_pathkeys;
 	foreach(lc, root->agginfos)
 	{
-		const Aggref *aggregate = gs_aggregate(lfirst_node(AggInfo, lc));
+		const AggInfo *info = lfirst(lc);	/* no Node in PostgreSQL 15 */
+		const Aggref *aggregate = gs_aggregate(info);
 		List	   *pathkeys = list_concat_unique_ptr(list_copy(root->group_pathkeys),
 													  sort_pathkeys(root, aggregate));
 
