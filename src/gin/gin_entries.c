@@ -172,11 +172,11 @@ create_writer(GsBuildSort *sort, Relation index)
 	writer->accumulator =
 		gs_gin_accumulator_create(&writer->state, memory_limit - memory_limit /
 								  sort->method->memory_parts, emit, writer);
-	for (int i = 0; i < RelationGetNumberOfAttributes(index); i++)
+	writer->natts = RelationGetNumberOfAttributes(index);
+	for (int i = 0; i < writer->natts; i++)
 		writer->trigrams[i] = gs_gin_trigrams_create(&writer->state.extractValueFn[i],
 													 writer->state.supportCollation[i]);
 	writer->layout = gs_gin_layout(index);
-	writer->natts = RelationGetNumberOfAttributes(index);
 	writer->extracted = AllocSetContextCreate(CurrentMemoryContext, "GpuSort GIN keys",
 											  ALLOCSET_DEFAULT_SIZES);
 	writer->row = make_row(sort->sort.spec.desc);

@@ -26,6 +26,7 @@
 #include "key/key_order.h"
 #include "pg_compat.h"
 
+#include "lib/qunique.h"
 #include "miscadmin.h"
 
 /* Trigrams that are added together. */
@@ -224,15 +225,8 @@ compare_keys(const void *a, const void *b)
 static int
 sort_unique(Datum *keys, int nkeys)
 {
-	int			n = 0;
-
 	qsort(keys, nkeys, sizeof(Datum), compare_keys);
-	for (int i = 0; i < nkeys; i++)
-	{
-		if (i == 0 || keys[i] != keys[n - 1])
-			keys[n++] = keys[i];
-	}
-	return n;
+	return qunique(keys, nkeys, sizeof(Datum), compare_keys);
 }
 
 /* Are the trigrams of a word of all ASCII characters that are in words those of pg_trgm? */
