@@ -36,9 +36,10 @@ END $$;
 CREATE TABLE sales AS
 	SELECT i AS id, i * 7919 % 100 AS shop, i * 104729 % 1000003 AS amount, nullif(i % 7, 0) AS kind, (i % 3)::numeric / CASE WHEN i % 2 = 0 THEN 1 ELSE 1.00 END AS rate,
 		CASE i % 5 WHEN 0 THEN 'NaN' WHEN 1 THEN '-0' WHEN 2 THEN '0' ELSE i::text END::float8 AS weight,
-		(repeat('x', i % 300) || (i % 50)::text) COLLATE "C" AS name
+		(repeat('x', i % 300) || (i % 50)::text) COLLATE "C" AS name,
+		CASE WHEN i * 7919 % 100 > 90 OR i % 3 = 0 THEN NULL ELSE make_interval(secs => i * 7 % 1000) END AS wait
 	FROM generate_series(1, 5000) i;
-CREATE TABLE one_shop AS SELECT id, 1 AS shop, amount, kind, rate, weight, name FROM sales;
+CREATE TABLE one_shop AS SELECT id, 1 AS shop, amount, kind, rate, weight, name, wait FROM sales;
 CREATE TABLE no_sales AS SELECT * FROM sales LIMIT 0;
 ANALYZE sales, one_shop, no_sales;
 
@@ -97,6 +98,35 @@ INSERT INTO sorting VALUES
 SELECT r.*, in_plan(query, 'Sort Key') AS sort_key FROM sorting, by_ranges(query) r;
 DROP TABLE sorting;
 
+-- Of medians, only the rows in the middle of each group are returned by the sort.
+CREATE TABLE medians (query text);
+INSERT INTO medians VALUES
+	('SELECT shop, percentile_cont(0.5) WITHIN GROUP (ORDER BY amount) FROM sales GROUP BY shop'),
+	('SELECT shop, kind, percentile_disc(0.5) WITHIN GROUP (ORDER BY amount DESC) FROM sales GROUP BY kind, shop'),
+	('SELECT shop, percentile_disc(0.5) WITHIN GROUP (ORDER BY kind), percentile_cont(0.5) WITHIN GROUP (ORDER BY kind) FROM sales GROUP BY shop'),
+	('SELECT kind, percentile_cont(0.5) WITHIN GROUP (ORDER BY weight DESC) FROM sales GROUP BY kind HAVING kind > 2'),
+	('SELECT kind, percentile_disc(0.5) WITHIN GROUP (ORDER BY rate) FROM sales GROUP BY kind'),
+	('SELECT shop, percentile_cont(0.5) WITHIN GROUP (ORDER BY wait) FROM sales GROUP BY shop'),
+	('SELECT shop, percentile_disc(0.5) WITHIN GROUP (ORDER BY wait DESC) FROM sales GROUP BY shop'),
+	('SELECT rate, percentile_disc(0.5) WITHIN GROUP (ORDER BY name) FROM sales GROUP BY rate'),
+	('SELECT shop, percentile_cont(0.5) WITHIN GROUP (ORDER BY amount) FROM one_shop GROUP BY shop'),
+	('SELECT shop, percentile_cont(0.5) WITHIN GROUP (ORDER BY amount) FROM no_sales GROUP BY shop'),
+	-- another row may be needed
+	('SELECT shop, percentile_cont(0.4) WITHIN GROUP (ORDER BY amount) FROM sales GROUP BY shop'),
+	('SELECT shop, percentile_cont(ARRAY[0.5]) WITHIN GROUP (ORDER BY amount) FROM sales GROUP BY shop'),
+	('SELECT shop, percentile_disc(NULL) WITHIN GROUP (ORDER BY amount) FROM sales GROUP BY shop'),
+	('SELECT shop, percentile_cont(0.5) WITHIN GROUP (ORDER BY amount) FILTER (WHERE id > 9) FROM sales GROUP BY shop'),
+	('SELECT shop, percentile_cont(0.5) WITHIN GROUP (ORDER BY amount), count(*) FROM sales GROUP BY shop'),
+	('SELECT shop, percentile_cont(0.5) WITHIN GROUP (ORDER BY amount) FROM sales GROUP BY shop HAVING max(id) > 9'),
+	('SELECT shop, percentile_cont(0.5) WITHIN GROUP (ORDER BY amount), percentile_cont(0.5) WITHIN GROUP (ORDER BY kind) FROM sales GROUP BY shop'),
+	('SELECT shop, percentile_cont(0.5) WITHIN GROUP (ORDER BY rate) FROM sales GROUP BY shop'),
+	('SELECT shop, percentile_disc(0.5) WITHIN GROUP (ORDER BY amount::int2) FROM sales WHERE amount < 9999 GROUP BY shop');
+SELECT r.*, in_plan(query, 'Rows per Range Key') AS group_limit FROM medians, by_ranges(query) r;
+SET work_mem = '64kB';
+SELECT r.*, in_plan(query, 'Rows per Range Key') AS group_limit FROM medians, by_ranges(query) r WHERE query LIKE '%one_shop%';
+RESET work_mem;
+DROP TABLE medians;
+
 -- DISTINCT ON; and in subqueries, below other nodes.
 SELECT * FROM by_ranges('SELECT DISTINCT ON (shop) * FROM sales ORDER BY shop, amount DESC, id');
 SELECT * FROM by_ranges('SELECT DISTINCT ON (weight, kind) id FROM sales ORDER BY weight DESC NULLS FIRST, kind, id');
@@ -148,6 +178,7 @@ SET enable_material = off;
 SELECT sum(n) FROM (VALUES (1), (2)) v (i), LATERAL (SELECT count(*) AS n FROM (SELECT DISTINCT ON (shop) shop, amount FROM sales ORDER BY shop, amount) s WHERE amount % 2 < i) c;
 
 SELECT sum(n) FROM (VALUES (1), (2), (1)) v (i), LATERAL (SELECT count(*) AS n FROM (SELECT amount, row_number() OVER (PARTITION BY shop ORDER BY amount, id) AS r FROM sales) s WHERE r <= 3 AND amount % 2 < i) c;
+SELECT sum(n) FROM (VALUES (1), (2), (1)) v (i), LATERAL (SELECT count(*) AS n FROM (SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY amount) AS m FROM sales GROUP BY shop) s WHERE m % 2 < i) c;
 
 DROP TABLE sales, one_shop, no_sales;
 DROP FUNCTION in_plan, by_ranges, restricted;

@@ -98,7 +98,9 @@ explain_sort_key(const GsSortState *state, Plan *plan, List *ancestors, ExplainS
 		ExplainPropertyList("Presorted Key", presorted, es);
 	if (grouped != NIL)
 		ExplainPropertyList("Range Key", grouped, es);
-	if (state->spec.group_limit > 0)
+	if (state->spec.group_limit == GS_GROUP_MIDDLE)
+		ExplainPropertyText("Rows per Range Key", "middle", es);
+	else if (state->spec.group_limit > 0)
 		ExplainPropertyInteger("Rows per Range Key", NULL, state->spec.group_limit, es);
 }
 

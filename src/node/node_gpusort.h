@@ -49,7 +49,7 @@ extern int	gs_node_presorted_columns(const CustomScan *scan);
 /*
  * Has each participant of a parallel plan return ranges of the rows of all, which do not divide
  * rows with equal leading columns, ngrouped of them.  group_limit: of these rows only the first so
- * many are needed; 0: all.  custom_private is that of gs_node_private().
+ * many are needed; 0: all, or GS_GROUP_MIDDLE.  custom_private is that of gs_node_private().
  */
 extern void gs_node_divide(List *custom_private, int ngrouped, int group_limit);
 

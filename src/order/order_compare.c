@@ -265,9 +265,19 @@ compare_columns(GsOrderCompare *compare, int first)
 	return order;
 }
 
+/* Have two rows the same value, where that is quick to see?  Most rows of a group do. */
+static bool
+is_same_value(const GsDeform *deform, HeapTupleHeader a, HeapTupleHeader b)
+{
+	return deform->only != NULL && deform->only->by_value && gs_deform_can_visit(deform, a) &&
+		gs_deform_can_visit(deform, b) && gs_deform_only(deform, a) == gs_deform_only(deform, b);
+}
+
 int
 gs_order_compare_rows(GsOrderCompare *compare, const void *a, const void *b)
 {
+	if (is_same_value(compare->deform, gs_row_header(a), gs_row_header(b)))
+		return 0;
 	find_columns(compare, a, &compare->before);
 	find_columns(compare, b, &compare->row);
 	return compare_columns(compare, 0);

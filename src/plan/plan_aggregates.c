@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * plan_aggregates.c
- *	  In which order the rows of groups should arrive for aggregates that sort them.
+ *	  In which order the rows of groups should arrive for aggregates that sort them, and whether
+ *	  those in the middle are enough.
  *
  * percentile_cont(), percentile_disc() and mode() sort the rows of each group by tuplesort.c, and
  * before PostgreSQL 16 all aggregates with ORDER BY or DISTINCT do.  It compares rows that arrive
@@ -25,6 +26,11 @@
  * groups of 3,000 rows, percentile_cont() took 1.09, of 1,000 0.96, and of 3 0.95, where most of
  * the work is to begin a tuplesort for each group.  In one process: 366 groups 1.32.
  *
+ * Medians need only the rows in the middle of each group (sort/sort_group_rows.c).  Processor time of
+ * percentile_cont(0.5) of a bigint over 3 M rows, by ranges, before and after: groups of 8,200 rows
+ * 3.80 and 3.19 s, of 10 rows 5.83 and 5.04 s (three queries each, 2 busy cores of an Intel Xeon,
+ * PostgreSQL 18.6, 2026-11-28).
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -42,12 +48,14 @@
 #include "optimizer/paths.h"
 #include "optimizer/tlist.h"
 #include "parser/parse_coerce.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
 #include "utils/typcache.h"
 
-/* The least rows of a group. */
+/* The least rows of a group, that it matters how they are compared, or how many there are. */
 #define LEAST_GROUP_ROWS	5000
+#define LEAST_MEDIAN_ROWS	4
 
 static bool
 is_number(const Node *expr)
@@ -134,14 +142,14 @@ is_worth_it(PlannerInfo *root, Path *input, List *pathkeys, const Aggref *aggreg
 		gs_plan_path_has_columns(&columns[ngrouped], list_length(pathkeys) - ngrouped);
 }
 
-/* Does a group have so many rows that it matters how they are compared? */
+/* Does a group have so many rows? */
 static bool
-are_groups_large(PlannerInfo *root, double nrows)
+are_groups_large(PlannerInfo *root, double nrows, double least)
 {
 	List	   *exprs = get_sortgrouplist_exprs(root->parse->groupClause, root->processed_tlist);
 
 	return gpusort_force ||
-		nrows >= LEAST_GROUP_ROWS * estimate_num_groups(root, exprs, nrows, NULL, NULL);
+		nrows >= least * estimate_num_groups(root, exprs, nrows, NULL, NULL);
 }
 
 List *
@@ -161,7 +169,86 @@ gs_plan_aggregates_pathkeys(PlannerInfo *root, Path *input)
 
 		if (list_length(pathkeys) > list_length(root->group_pathkeys))
 			return is_worth_it(root, input, pathkeys, aggregate) &&
-				are_groups_large(root, input->rows) ? pathkeys : root->group_pathkeys;
+				are_groups_large(root, input->rows, LEAST_GROUP_ROWS) ? pathkeys : root->group_pathkeys;
 	}
 	return root->group_pathkeys;
+}
+
+/* -------------------------------------------------------------------- medians */
+
+/* percentile_cont(0.5) or percentile_disc(0.5) of all rows. */
+static bool
+is_median(const Aggref *aggregate)
+{
+	const Const *fraction = aggregate->aggdirectargs == NIL ? NULL :
+		linitial(aggregate->aggdirectargs);
+
+	switch (aggregate->aggfnoid)
+	{
+		case F_PERCENTILE_CONT_FLOAT8_FLOAT8:
+		case F_PERCENTILE_CONT_FLOAT8_INTERVAL:
+		case F_PERCENTILE_DISC_FLOAT8_ANYELEMENT:
+			return IsA(fraction, Const) && !fraction->constisnull &&
+				DatumGetFloat8(fraction->constvalue) == 0.5 && aggregate->aggfilter == NULL;
+		default:
+			return false;
+	}
+}
+
+/*
+ * Does an aggregate sort by a column as it is, or cast in a way that fails for no value?  Otherwise
+ * it must see all values.
+ */
+static bool
+sorts_by(const Aggref *aggregate, const GsSortColumn *column)
+{
+	const Oid	type = exprType((Node *) linitial_node(TargetEntry, aggregate->args)->expr);
+
+	switch (column->type)
+	{
+		case INT2OID:
+		case INT4OID:
+		case INT8OID:
+		case FLOAT4OID:
+			return type == column->type || type == FLOAT8OID;
+		default:
+			return type == column->type;
+	}
+}
+
+List *
+gs_plan_aggregates_median(PlannerInfo *root, Path *input)
+{
+	const int	ngrouped = list_length(root->group_pathkeys);
+	List	   *pathkeys = NIL;
+	GsSortColumn *columns;
+	GsKeyTraits traits;
+	GsPlanEstimate estimate;
+	ListCell   *lc;
+
+	foreach(lc, root->agginfos)
+	{
+		const AggInfo *info = lfirst(lc);	/* no Node in PostgreSQL 15 */
+		const Aggref *aggregate = gs_aggregate(info);
+		List	   *sorted = is_median(aggregate) ? sort_pathkeys(root, aggregate) : NIL;
+
+		if (sorted == NIL || (pathkeys != NIL && linitial(pathkeys) != linitial(sorted)))
+			return NIL;
+		pathkeys = sorted;
+	}
+	pathkeys = list_concat_unique_ptr(list_copy(root->group_pathkeys), pathkeys);
+	if (list_length(pathkeys) == ngrouped ||
+		!are_groups_large(root, input->rows, LEAST_MEDIAN_ROWS) ||
+		!gs_plan_path_estimate(root, input, pathkeys, &gs_plan_limit_none, &columns, &traits,
+							   &estimate) ||
+		!gs_plan_path_has_columns(&columns[ngrouped], 1))
+		return NIL;
+	foreach(lc, root->agginfos)
+	{
+		const AggInfo *info = lfirst(lc);
+
+		if (!sorts_by(gs_aggregate(info), &columns[ngrouped]))
+			return NIL;
+	}
+	return pathkeys;
 }

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * plan_aggregates.h
- *	  In which order the rows of groups should arrive for aggregates that sort them.
+ *	  In which order the rows of groups should arrive for aggregates that sort them, and whether
+ *	  those in the middle are enough.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,5 +17,12 @@
  * save.  PostgreSQL has added those of some aggregates since version 16.
  */
 extern List *gs_plan_aggregates_pathkeys(PlannerInfo *root, Path *input);
+
+/*
+ * The pathkeys of GROUP BY, followed by that of a value, if all aggregates of the query are medians
+ * of it, which need only the rows in the middle of each group, and it is a column of the path or a
+ * number that is only cast; else NIL.
+ */
+extern List *gs_plan_aggregates_median(PlannerInfo *root, Path *input);
 
 #endif							/* GPUSORT_PLAN_AGGREGATES_H */

@@ -55,8 +55,9 @@ typedef struct UpperNodes
 	int			ngrouped;		/* leading pathkeys by which all of them group rows */
 	int			nwindows;		/* how many are WindowAggs */
 	bool		safe;			/* what they compute, besides the target, is parallel safe */
+	bool		medians;		/* all aggregates are medians of the column after those of GROUP BY */
 	int			limit;			/* of each group, the first so many rows are enough; 0: all are
-								 * needed */
+								 * needed, or GS_GROUP_MIDDLE */
 	double		kept;			/* about which part of the rows run conditions keep */
 	double		skew;			/* rows of the participant that has most, in relation to the
 								 * average */
@@ -275,6 +276,7 @@ note_node(UpperNodes *nodes, const Path *path)
 			return true;
 		case T_AggPath:
 			group_by(nodes, ((const AggPath *) path)->groupClause);
+			nodes->limit = nodes->medians ? GS_GROUP_MIDDLE : 0;
 			return ((const AggPath *) path)->aggstrategy == AGG_SORTED &&
 				((const AggPath *) path)->aggsplit == AGGSPLIT_SIMPLE;
 		case T_GroupPath:
@@ -592,7 +594,7 @@ add_ranges(UpperNodes *nodes, Path *partial)
 	ranges->saved = nrows * (1 - nodes->skew / nparticipants) *
 		gs_plan_cost_windows(nodes->nwindows, count_aggregates(nodes));
 	gs_node_divide(ranges->custom.custom_private, nodes->ngrouped,
-				   nodes->limit * ngroups < nrows * MOST_KEPT ? nodes->limit : 0);
+				   nodes->medians || nodes->limit * ngroups < nrows * MOST_KEPT ? nodes->limit : 0);
 	path = hide_order(nodes, path);
 	add_partial_path(nodes->rel, path);
 	if (list_member_ptr(nodes->rel->partial_pathlist, path))
@@ -603,6 +605,17 @@ add_ranges(UpperNodes *nodes, Path *partial)
 			return NULL;
 	}
 	return "another plan costs less";	/* the path was freed */
+}
+
+/* By what the participants sort if the query has only medians. */
+static void
+note_medians(UpperNodes *nodes, Path *input)
+{
+	List	   *pathkeys = gs_plan_aggregates_median(nodes->root, input);
+
+	nodes->medians = pathkeys != NIL;
+	if (nodes->medians)
+		nodes->pathkeys = pathkeys;
 }
 
 /* One process sorts, or merges what others have sorted. */
@@ -668,6 +681,8 @@ gs_plan_ranges_add(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input
 	if (partial != NULL)
 		add_serial(&nodes, gs_plan_path_merge(root, output_rel, partial, nodes.pathkeys,
 											  &gs_plan_limit_none, partial->pathtarget, true));
+	if (stage == UPPERREL_GROUP_AGG && partial != NULL && gpusort_enable_ranges)
+		note_medians(&nodes, input);
 	why_not = partial == NULL ? NULL :
 		!gpusort_enable_ranges ? "gpusort.enable_ranges is off" :
 		!output_rel->consider_parallel ? "a function is not parallel safe" :

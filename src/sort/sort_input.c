@@ -420,7 +420,7 @@ gs_sort_clear(GsSortState *state)
 	state->output = (GsSortOutput) {0};
 	state->participants.reader = NULL;
 	state->participants.in_ranges = false;
-	state->participants.group = NULL;
+	state->participants.group_rows = NULL;
 	state->participants.role = GS_ROLE_SERIAL;
 	state->participants.of_streams = GS_ROLE_SERIAL;
 	state->participants.sends = false;

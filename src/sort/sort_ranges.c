@@ -13,6 +13,7 @@
 
 #include "order/order.h"
 #include "sort/sort.h"
+#include "sort/sort_group_rows.h"
 #include "sort/sort_parallel.h"
 #include "sort/sort_ranges.h"
 #include "store/store_fetch.h"
@@ -136,46 +137,6 @@ next_row(GsSortState *state)
 	return row;
 }
 
-/* A row is the first of a group. */
-static void
-begin_group(GsSortState *state, const MinimalTupleData *row)
-{
-	GsSortParticipants *participants = &state->participants;
-
-	if (participants->group == NULL || participants->group_bytes < row->t_len)
-	{
-		if (participants->group != NULL)
-			pfree(participants->group);
-		participants->group_bytes = row->t_len * 2;
-		participants->group = MemoryContextAllocHuge(state->store.context,
-													 participants->group_bytes);
-	}
-	memcpy(participants->group, row, row->t_len);
-	participants->group_rows = 0;
-}
-
-/*
- * The next row that is needed: of each group, only the first spec.group_limit.  A comparison costs
- * less than what the nodes above do with a row.
- */
-static const void *
-next_needed_row(GsSortState *state)
-{
-	GsSortParticipants *participants = &state->participants;
-	const void *row;
-
-	while ((row = next_row(state)) != NULL && state->spec.group_limit > 0)
-	{
-		if (participants->group == NULL ||
-			!gs_store_is_one_group(&state->store, participants->group, row))
-			begin_group(state, row);
-		if (participants->group_rows++ < state->spec.group_limit)
-			break;
-		CHECK_FOR_INTERRUPTS();
-	}
-	return row;
-}
-
 static TupleTableSlot *
 end_ranges(GsSortState *state)
 {
@@ -192,7 +153,7 @@ gs_sort_ranges_next(GsSortState *state)
 
 	if (state->participants.in_ranges)
 	{
-		const void *row = next_needed_row(state);
+		const void *row = gs_sort_group_rows_next(state, next_row);
 
 		slot = row == NULL ? end_ranges(state) :
 			gs_store_row_to_slot(&state->store, row, state->spec.slot);

@@ -22,6 +22,9 @@
 
 typedef struct GsSortState GsSortState;
 
+/* Which rows of a group are returned (sort_group_rows.c). */
+typedef struct GsGroupRows GsGroupRows;
+
 /* The other participants of a parallel plan (sort_parallel.c). */
 typedef struct GsSortParticipants
 {
@@ -32,10 +35,8 @@ typedef struct GsSortParticipants
 	bool		leader_comes;	/* in the leader: it executes the node whenever its workers do */
 	bool		in_ranges;		/* it returns rows of the range that it has taken */
 	uint64		range_start;	/* the position at which that range starts */
-	MinimalTuple group;			/* a copy of the first row of the group that is returned, if
-								 * there is a spec.group_limit; NULL: none is */
-	Size		group_bytes;	/* allocated */
-	int			group_rows;		/* rows of it that were returned or left out */
+	GsGroupRows *group_rows;	/* of the group that is returned; NULL: there is none yet, or all
+								 * its rows are needed */
 	dsa_area   *memory;			/* of the query, for them: it lives as long as its workers and the
 								 * Gather Merge do */
 	ExprContext *gather_context;	/* of the Gather Merge above; NULL: none, or in a worker */

@@ -22,6 +22,12 @@
 /* The number of rows that a LIMIT asks for, if there is none. */
 #define GS_UNBOUNDED	PG_INT64_MAX
 
+/*
+ * Of each group, rows are needed of which the middle is that of the group, by the column after those
+ * of the group.
+ */
+#define GS_GROUP_MIDDLE	(-1)
+
 typedef struct GsSortGroups GsSortGroups;
 typedef struct GsReadLimit GsReadLimit;
 
@@ -62,7 +68,8 @@ typedef struct GsSortSpec
 	int			ngrouped;		/* each participant of the plan returns ranges of the rows of
 								 * all, which do not divide those with so many equal leading
 								 * columns; 0: not */
-	int			group_limit;	/* of these, only the first so many are needed; 0: all */
+	int			group_limit;	/* of these, only the first so many are needed; 0: all, or
+								 * GS_GROUP_MIDDLE */
 	bool		merged_elsewhere;	/* the caller begins the merge of its runs, and
 									 * adds those of other processes */
 	GsRunPlace	run_files;		/* where its runs are, if another process merges

@@ -327,11 +327,14 @@ def _ranges(rng, table, order):
     keys = order.keys() + ", id"
     groups = [item.expression for item in order.items][:rng.randint(1, len(order.items))]
     rest = [item.expression for item in order.items[len(groups):]]
-    kind = rng.choice(["windows", "windows", "aggregates", "aggregates", "distinct on"])
+    kind = rng.choice(["windows", "windows", "aggregates", "aggregates", "medians", "distinct on"])
     if kind == "distinct on" and not set(groups) & set(rest):  # it may not come again after another one
         query = f"SELECT DISTINCT ON ({', '.join(groups)}) id FROM {{0}} ORDER BY {keys}"
     elif kind == "windows":
         query = _windows(rng, table, groups, keys)
+    elif kind == "medians":
+        query = (f"SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY id) AS id, percentile_cont(0.5) WITHIN GROUP (ORDER BY id {rng.choice(['', 'DESC'])}) AS m"
+                 f" FROM {{0}} GROUP BY {', '.join(groups)}")
     else:
         aggregates = [aggregate.format(keys, order.items[-1].expression) for aggregate in rng.sample(AGGREGATES, rng.randint(1, 3))]
         having = rng.choice(["", "", "HAVING count(*) > 2", "HAVING min(id) % 2 = 0"])
