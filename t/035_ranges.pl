@@ -249,6 +249,21 @@ foreach my $settings ('', 'SET gpusort.engine = cpu', 'SET gpusort.engine = cuda
 is($node->safe_psql('postgres', "SET gpusort.engine = cuda; SET statement_timeout = '60s'; SELECT count(*) FROM (SELECT k, percentile_disc(0.5) WITHIN GROUP (ORDER BY v) FROM rare GROUP BY k"
 	. ' UNION ALL SELECT k, percentile_disc(0.5) WITHIN GROUP (ORDER BY v) FROM parted GROUP BY k LIMIT 10) s'), '10', 'below an Append, with a LIMIT');
 
+# The middle of a group: of many rows, of few, and of so many that half of them exceed work_mem.
+foreach my $settings ('engine = cpu', 'engine = cuda')
+{
+	foreach my $group ('k % 2', 'k', 'id / 5')
+	{
+		my $medians = 'SELECT count(*), sum(hashint4(g) # hashint4(m)) FROM (SELECT g, percentile_disc(0.5) WITHIN GROUP (ORDER BY v DESC) AS m FROM'
+		  . " (SELECT $group AS g, v FROM rows WHERE with_worker(id) > 0) r GROUP BY g) s";
+
+		like($node->safe_psql('postgres', "EXPLAIN $medians"), qr/Rows per Range Key: middle/, "median by $group: only the rows in the middle");
+		is($node->safe_psql('postgres', "SET gpusort.$settings; SET work_mem = '64kB'; $medians"),
+			$node->safe_psql('postgres', "SET gpusort.enabled = off; SET max_parallel_workers_per_gather = 0; " . ($medians =~ s/WHERE with_worker\(id\) > 0//r)),
+			"median by $group: right, $settings");
+	}
+}
+
 # A worker is killed while others wait for it, and the server recovers.
 foreach my $phase ('linger(id, 30000)', 'id')
 {
