@@ -249,7 +249,7 @@ foreach my $settings ('', 'SET gpusort.engine = cpu', 'SET gpusort.engine = cuda
 is($node->safe_psql('postgres', "SET gpusort.engine = cuda; SET statement_timeout = '60s'; SELECT count(*) FROM (SELECT k, percentile_disc(0.5) WITHIN GROUP (ORDER BY v) FROM rare GROUP BY k"
 	. ' UNION ALL SELECT k, percentile_disc(0.5) WITHIN GROUP (ORDER BY v) FROM parted GROUP BY k LIMIT 10) s'), '10', 'below an Append, with a LIMIT');
 
-# The middle of a group: of many rows, of few, and of so many that half of them exceed work_mem.
+# The middle of a group: of many rows, of few, and of so many that they exceed work_mem.
 foreach my $settings ('engine = cpu', 'engine = cuda')
 {
 	foreach my $group ('k % 2', 'k', 'id / 5')
@@ -261,6 +261,41 @@ foreach my $settings ('engine = cpu', 'engine = cuda')
 		is($node->safe_psql('postgres', "SET gpusort.$settings; SET work_mem = '64kB'; $medians"),
 			$node->safe_psql('postgres', "SET gpusort.enabled = off; SET max_parallel_workers_per_gather = 0; " . ($medians =~ s/WHERE with_worker\(id\) > 0//r)),
 			"median by $group: right, $settings");
+	}
+}
+
+# Rows of unlike width, a wide row without a value, rows from before a column was added, and another order.
+$node->safe_psql('postgres', q{
+	CREATE TABLE unlike AS SELECT g AS id, g / 9 AS k, CASE WHEN g % 9 < 3 THEN 'a' || g % 9 || repeat('w', 370) WHEN g % 9 < 8 THEN 'b' || g % 9
+		ELSE 'c' || repeat('z', 1900) END COLLATE "C" AS x FROM generate_series(1, 40000) g;
+	CREATE TABLE wide AS SELECT g AS id, lpad((g / 4)::text, 600, 'k') AS k, CASE WHEN g % 4 = 3 THEN g END AS x FROM generate_series(1, 40000) g;
+	CREATE TABLE late AS SELECT g AS k FROM generate_series(1, 60000) g;
+	ALTER TABLE late ADD COLUMN x int, ADD COLUMN y int DEFAULT 5;
+	INSERT INTO late SELECT g, g, g FROM generate_series(1, 60000) g, generate_series(1, 4);
+	CREATE FUNCTION abs_less(float8, float8) RETURNS bool IMMUTABLE PARALLEL SAFE LANGUAGE sql AS 'SELECT abs($1) < abs($2)';
+	CREATE FUNCTION abs_greater(float8, float8) RETURNS bool IMMUTABLE PARALLEL SAFE LANGUAGE sql AS 'SELECT abs($1) > abs($2)';
+	CREATE FUNCTION abs_compare(float8, float8) RETURNS int IMMUTABLE PARALLEL SAFE LANGUAGE sql AS 'SELECT btfloat8cmp(abs($1), abs($2))';
+	CREATE OPERATOR |<| (FUNCTION = abs_less, LEFTARG = float8, RIGHTARG = float8, COMMUTATOR = |>|);
+	CREATE OPERATOR |>| (FUNCTION = abs_greater, LEFTARG = float8, RIGHTARG = float8, COMMUTATOR = |<|);
+	CREATE OPERATOR CLASS abs_ops FOR TYPE float8 USING btree AS OPERATOR 1 |<|, OPERATOR 3 =, OPERATOR 5 |>|, FUNCTION 1 abs_compare(float8, float8);
+	CREATE TABLE signed AS SELECT g AS id, g % 20 AS k, (g - 30001) * 2 + (g > 30001)::int AS x FROM generate_series(1, 60000) g;
+	ANALYZE unlike, wide, late, signed;
+});
+foreach my $engine ('cpu', 'cuda')
+{
+	foreach my $case (
+		[ 'unlike', '64MB', 'x', '(SELECT k, x FROM unlike WHERE with_worker(id) > 0) r' ],
+		[ 'wide', '64kB', 'x', '(SELECT k, x FROM wide WHERE with_worker(id) > 0) r' ],
+		[ 'late', '4MB', 'x', '(SELECT k, x FROM late WHERE with_worker(k) > 0) r' ],
+		[ 'late', '4MB', 'y', '(SELECT k, y FROM late WHERE with_worker(k) > 0) r' ],
+		[ 'signed', '4MB', 'x::float8 USING |<|', '(SELECT k, x FROM signed WHERE with_worker(id) > 0) r' ])
+	{
+		my ($table, $memory, $by, $from) = @$case;
+		my $medians = "SELECT count(*), count(m), sum(hashtext(k::text || m::text)) FROM (SELECT k, percentile_disc(0.5) WITHIN GROUP (ORDER BY $by) AS m FROM $from GROUP BY k) s";
+
+		is($node->safe_psql('postgres', "SET statement_timeout = '120s'; SET gpusort.engine = $engine; SET work_mem = '$memory'; $medians"),
+			$node->safe_psql('postgres', "SET gpusort.enabled = off; SET max_parallel_workers_per_gather = 0; " . ($medians =~ s/WHERE with_worker\(\w+\) > 0//r)),
+			"medians of $table by $by, $engine");
 	}
 }
 

@@ -195,9 +195,19 @@ is_median(const Aggref *aggregate)
 	}
 }
 
+/* Does an aggregate sort by the default order of a type, or its opposite? */
+static bool
+sorts_by_default(const Aggref *aggregate, Oid type)
+{
+	const TypeCacheEntry *order = lookup_type_cache(type, TYPECACHE_LT_OPR | TYPECACHE_GT_OPR);
+	const Oid	operator = linitial_node(SortGroupClause, aggregate->aggorder)->sortop;
+
+	return operator == order->lt_opr || operator == order->gt_opr;
+}
+
 /*
- * Does an aggregate sort by a column as it is, or cast in a way that fails for no value?  Otherwise
- * it must see all values.
+ * Does an aggregate sort by a column as it is, or cast in a way that fails for no value and keeps
+ * its order?  Otherwise it must see all values.
  */
 static bool
 sorts_by(const Aggref *aggregate, const GsSortColumn *column)
@@ -210,7 +220,7 @@ sorts_by(const Aggref *aggregate, const GsSortColumn *column)
 		case INT4OID:
 		case INT8OID:
 		case FLOAT4OID:
-			return type == column->type || type == FLOAT8OID;
+			return type == column->type || (type == FLOAT8OID && sorts_by_default(aggregate, type));
 		default:
 			return type == column->type;
 	}

@@ -491,6 +491,15 @@ estimate_groups(const UpperNodes *nodes, const RangesPath *ranges, double nrows,
 	return ngroups;
 }
 
+/* How many rows of each group are needed; 0: all, or so many that it does not matter. */
+static int
+needed_of_group(const UpperNodes *nodes, double ngroups, double nrows)
+{
+	if (nodes->limit == GS_GROUP_MIDDLE)
+		return nodes->ngrouped == list_length(nodes->pathkeys) - 1 ? GS_GROUP_MIDDLE : 0;
+	return nodes->limit * ngroups < nrows * MOST_KEPT ? nodes->limit : 0;
+}
+
 /* The Gather above a path whose participants each have a range. */
 static Path *
 make_gather(const UpperNodes *nodes, Path *path, double nparticipants)
@@ -594,7 +603,7 @@ add_ranges(UpperNodes *nodes, Path *partial)
 	ranges->saved = nrows * (1 - nodes->skew / nparticipants) *
 		gs_plan_cost_windows(nodes->nwindows, count_aggregates(nodes));
 	gs_node_divide(ranges->custom.custom_private, nodes->ngrouped,
-				   nodes->medians || nodes->limit * ngroups < nrows * MOST_KEPT ? nodes->limit : 0);
+				   needed_of_group(nodes, ngroups, nrows));
 	path = hide_order(nodes, path);
 	add_partial_path(nodes->rel, path);
 	if (list_member_ptr(nodes->rel->partial_pathlist, path))

@@ -11,9 +11,9 @@
  * rows alone.  NULLs do not count.  While the rows of a group arrive, those from the lower middle on
  * are kept: every second row that is added moves it by one.
  *
- * If they exceed work_mem, all that are kept are returned, and those that follow.  In place of each
- * row that is no longer there, the first row of these is returned once more.  It sorts after all of
- * them, and not after the middle, which so remains where it was.
+ * If they exceed half of work_mem, all that are kept are returned, and those that follow.  In
+ * place of each row that is no longer there, the first row of these is returned once more.  It sorts
+ * after all of them, and not after the middle, which so remains where it was.
  *
  *-------------------------------------------------------------------------
  */
@@ -53,7 +53,7 @@ enlarge(GsSortState *state, void *memory, Size *bytes, Size needed)
 {
 	void	  **place = memory;
 
-	*bytes = Max(*bytes * 2, needed * 2);
+	*bytes = needed * 2;
 	*place = *place == NULL ? MemoryContextAllocHuge(state->store.context, *bytes) :
 		repalloc_huge(*place, *bytes);
 }
@@ -98,12 +98,29 @@ next_of_first(GsSortState *state)
 
 /* -------------------------------------------------------------------- middle */
 
-/* The column after those of the group has the values. */
+/* The column after those of the group has the values; a row may lack columns that were added later. */
 static bool
 has_value(const GsSortState *state, const MinimalTupleData *row)
 {
-	return (row->t_infomask & HEAP_HASNULL) == 0 ||
-		!att_isnull(state->spec.columns[state->spec.ngrouped].attno - 1, row->t_bits);
+	const int	attribute = state->spec.columns[state->spec.ngrouped].attno - 1;
+
+	if (attribute >= HeapTupleHeaderGetNatts(row))
+		return TupleDescAttr(state->spec.desc, attribute)->atthasmissing;
+	return (row->t_infomask & HEAP_HASNULL) == 0 || !att_isnull(attribute, row->t_bits);
+}
+
+/* Half of what is allocated may be of rows that were dropped, so that few are moved for each. */
+static void
+make_space(GsSortState *state, Size bytes)
+{
+	GsGroupRows *rows = state->participants.group_rows;
+
+	if (rows->start > 0)
+		memmove(rows->kept, rows->kept + rows->start, rows->end - rows->start);
+	rows->end -= rows->start;
+	rows->start = 0;
+	if (rows->end + bytes > rows->allocated / 2)
+		enlarge(state, &rows->kept, &rows->allocated, rows->end + bytes);
 }
 
 static void
@@ -113,16 +130,7 @@ keep(GsSortState *state, const MinimalTupleData *row)
 	const Size	bytes = MAXALIGN(row->t_len);
 
 	if (rows->end + bytes > rows->allocated)
-	{
-		if (rows->start > rows->allocated / 2)
-		{
-			memmove(rows->kept, rows->kept + rows->start, rows->end - rows->start);
-			rows->end -= rows->start;
-			rows->start = 0;
-		}
-		else
-			enlarge(state, &rows->kept, &rows->allocated, bytes);
-	}
+		make_space(state, bytes);
 	memcpy(rows->kept + rows->end, row, row->t_len);
 	rows->end += bytes;
 }
@@ -157,7 +165,14 @@ add_row(GsSortState *state, const MinimalTupleData *row)
 		keep(state, row);		/* the group must not be empty */
 }
 
-/* Reads a group, or of one that exceeds work_mem a part.  False: there is none. */
+/* Do the rows that are kept exceed half of work_mem, so that what is allocated may exceed it? */
+static bool
+is_full(const GsGroupRows *rows)
+{
+	return rows->nrows > 0 && rows->end - rows->start > (Size) work_mem * 1024 / 2;
+}
+
+/* Reads a group, or of one of which too many rows would be kept, a part.  False: there is none. */
 static bool
 read_group(GsSortState *state)
 {
@@ -171,7 +186,7 @@ read_group(GsSortState *state)
 	do
 	{
 		add_row(state, row);
-		if (rows->end - rows->start > (Size) work_mem * 1024)
+		if (is_full(rows))
 		{
 			rows->nrepeats = (rows->nrows - 1) / 2;
 			rows->nreturned = rows->nrows - rows->nrepeats;
