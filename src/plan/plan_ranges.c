@@ -55,7 +55,7 @@ typedef struct UpperNodes
 	int			ngrouped;		/* leading pathkeys by which all of them group rows */
 	int			nwindows;		/* how many are WindowAggs */
 	bool		safe;			/* what they compute, besides the target, is parallel safe */
-	bool		medians;		/* all aggregates are medians of the column after those of GROUP BY */
+	bool		medians;		/* all aggregates are medians of the column after the groups' */
 	int			limit;			/* of each group, the first so many rows are enough; 0: all are
 								 * needed, or GS_GROUP_MIDDLE */
 	double		kept;			/* about which part of the rows run conditions keep */

@@ -98,7 +98,10 @@ next_of_first(GsSortState *state)
 
 /* -------------------------------------------------------------------- middle */
 
-/* The column after those of the group has the values; a row may lack columns that were added later. */
+/*
+ * The column after those of the group has the values.  A row may lack columns that were added to its
+ * table later.
+ */
 static bool
 has_value(const GsSortState *state, const MinimalTupleData *row)
 {
