@@ -23,8 +23,8 @@ from PIL import Image
 BENCH = os.path.dirname(os.path.abspath(__file__))
 OUT = os.path.join(BENCH, "..", "docs", "figures", "summary.png")
 
-# A bar: its label, the file, the contender, and the fields that select its runs.
-Bar = namedtuple("Bar", "label file contender fields")
+# A bar: its label, the file, the names of the two contenders, and the fields that select its runs.
+Bar = namedtuple("Bar", "label file stock contender fields")
 Panel = namedtuple("Panel", "title subtitle colour bars")
 
 GPU_COLOUR = "#3f8f4f"
@@ -32,72 +32,71 @@ CPU_COLOUR = "#3b6fb6"
 GREY = "#5a5a5a"
 
 # All panels have the same scale, up to here.
-RIGHT = 24
+RIGHT = 28
 
 
-def order_by_gpu(label, query, run="2026-11-24-final", part="main", work_mem="32GB", contender="cuda"):
-    return Bar(label, f"device/results/h200-{run}.csv", contender,
-               {"part": part, "query": query, "work_mem": work_mem})
+def query_gpu(label, statement, run="2026-11-28"):
+    return Bar(label, f"comparison/results/h200-{run}.csv", "PostgreSQL", "gpusort", {"statement": statement})
 
 
-def order_by_cpu(label, key, run="-2026-11-24", distribution="random", shape="row"):
-    return Bar(label, f"results/epyc-2-cores-5m{run}.csv", "gpusort",
-               {"key": key, "distribution": distribution, "shape": shape})
+def index_gpu(label, key, run="2026-11-28-workers", memory="9765MB"):
+    return Bar(label, f"index/results/h200-{run}.csv", "stock", "cuda", {"key": key, "workers": "8", "memory": memory})
 
 
-def index_gpu(label, key):
-    return Bar(label, "index/results/h200-2026-11-26-workers.csv", "cuda",
-               {"key": key, "workers": "8", "memory": "9765MB"})
+def gin_gpu(label, key):
+    return index_gpu(label, key, "2026-11-28-gin", "8GB")
 
 
-def index_cpu(label, key):
-    return Bar(label, "index/results/epyc-2-cores-5m-2026-11-24.csv", "cpu",
-               {"key": key, "workers": "0", "memory": "4882MB"})
+def as_installed(label, case):
+    return Bar(label, "defaults/results/xeon-2-cores-3m-2026-11-28.csv", "off", "on", {"case": case})
 
 
-XEON = "PostgreSQL 15.20, NVIDIA H200,\n16-core Intel Xeon, 10 million rows of 166 bytes"
-EPYC = "PostgreSQL 15.20, 2 cores of an AMD EPYC\n(Zen 5), 5 million rows, no GPU"
+XEON = "NVIDIA H200, 16 cores of an Intel Xeon,\n8 workers, 10 million rows of 166 bytes"
+GIN_TOO = "NVIDIA H200, 16 cores of an Intel Xeon,\n8 workers, 10 million rows; GIN: 2 million"
+TWO_CORES = "2 cores of an Intel Xeon, settings of initdb,\n3 million rows of 126 bytes; GIN: 300,000"
 
 PANELS = [
-    Panel("ORDER BY, GPU engine", XEON, GPU_COLOUR, [
-        order_by_gpu("bigint", "b"),
-        order_by_gpu("date, bigint", "d,b"),
-        order_by_gpu("text, ICU collation", "icu"),
-        order_by_gpu("bigint, 8 workers", "b", part="parallel", work_mem="256MB"),
-        order_by_gpu("the same, work_mem = 4MB", "b", part="parallel", work_mem="4MB"),
-        order_by_gpu('text "C", 8 workers', "c", part="parallel", work_mem="256MB"),
-        order_by_gpu('date DESC, numeric, text, 8 workers', "d desc,n,c", part="parallel", work_mem="256MB"),
+    Panel("ORDER BY, GPU", XEON, GPU_COLOUR, [
+        query_gpu("bigint", "bigint"),
+        query_gpu("date, bigint", "date-bigint"),
+        query_gpu("uuid", "uuid"),
+        query_gpu('text "C"', "text-C"),
+        query_gpu("text, ICU collation", "text-ICU"),
+        query_gpu("numeric", "numeric"),
+        query_gpu("date DESC, numeric, text", "date-numeric-text"),
     ]),
-    Panel("ORDER BY, CPU engine", EPYC, CPU_COLOUR, [
-        order_by_cpu("bigint", "bigint"),
-        order_by_cpu("uuid", "uuid"),
-        order_by_cpu('text "C"', "textC"),
-        order_by_cpu('date, int DESC, text "C"', "date-int-text"),
-        order_by_cpu("numeric", "numeric"),
-        order_by_cpu("text, ICU collation", "textICU"),
-        order_by_cpu("text, en_US.UTF-8 (libc)", "textLibc"),
-        order_by_cpu("bigint, already in order", "bigint", "", distribution="sorted"),
-        order_by_cpu("bigint, work_mem = 64MB", "bigint", shape="spill"),
-        Bar("1 M uuids in order, alone (Xeon)", "results/xeon-2-cores-1m-in-order.csv", "gpusort",
-            {"key": "uuid", "distribution": "sorted", "shape": "key"}),
+    Panel("Windows and groups, GPU", XEON, GPU_COLOUR, [
+        query_gpu("DISTINCT ON", "distinct-on"),
+        query_gpu("first 3 of each group", "top-3"),
+        query_gpu("median of each of 1 M groups", "median-g", "2026-11-28-medians"),
+        query_gpu("median of each of 3,000 groups", "median-d", "2026-11-28-medians"),
+        query_gpu("count(DISTINCT)", "count-distinct"),
+        query_gpu("sum() OVER (PARTITION BY)", "window-sum"),
+        query_gpu("lag() OVER (PARTITION BY)", "window-lag"),
+        query_gpu("array_agg(ORDER BY)", "array-agg"),
     ]),
-    Panel("CREATE INDEX, GPU engine, 8 workers", XEON, GPU_COLOUR, [
+    Panel("CREATE INDEX, GPU", GIN_TOO, GPU_COLOUR, [
         index_gpu("bigint", "bigint"),
+        index_gpu("bigint, CONCURRENTLY", "concurrently"),
         index_gpu("date, bigint", "date-bigint"),
         index_gpu('text "C"', "textC"),
-        index_gpu("numeric", "numeric"),
         index_gpu("text, ICU collation", "textICU"),
         index_gpu("text, en_US.UTF-8 (libc)", "textLibc"),
-        index_gpu("UNIQUE bigint", "unique"),
+        index_gpu("numeric", "numeric"),
+        gin_gpu("GIN: int[]", "gin-array"),
+        gin_gpu("GIN: tsvector", "gin-tsvector"),
     ]),
-    Panel("CREATE INDEX, CPU engine", EPYC, CPU_COLOUR, [
-        index_cpu("bigint", "bigint"),
-        index_cpu("date, 366 values", "date366"),
-        index_cpu('text "C"', "textC"),
-        index_cpu("numeric", "numeric"),
-        index_cpu("text, ICU collation", "textICU"),
-        index_cpu("text, en_US.UTF-8 (libc)", "textLibc"),
-        index_cpu("UNIQUE bigint", "unique"),
+    Panel("A server as installed, no GPU", TWO_CORES, CPU_COLOUR, [
+        as_installed("ORDER BY bigint", "order-bigint"),
+        as_installed("ORDER BY text, en_US.UTF-8", "order-text"),
+        as_installed("ORDER BY text LIMIT 10", "top-10-text"),
+        as_installed("first 3 of each group", "window-top-3"),
+        as_installed("sum() OVER (PARTITION BY)", "window-sum-group"),
+        as_installed("count(DISTINCT) of each group", "count-distinct-group"),
+        as_installed("CREATE INDEX, bigint", "index-bigint"),
+        as_installed("CREATE INDEX CONCURRENTLY, text", "index-text-concurrently"),
+        as_installed("GIN: trigrams", "index-gin-trigram"),
+        as_installed("CLUSTER, bigint", "cluster-bigint-as-planned"),
     ]),
 ]
 
@@ -117,7 +116,7 @@ def seconds(runs, bar, contender):
 
 def ratio(bar):
     runs = read(bar.file)
-    return seconds(runs, bar, "stock") / seconds(runs, bar, bar.contender)
+    return seconds(runs, bar, bar.stock) / seconds(runs, bar, bar.contender)
 
 
 def draw_panel(axis, panel):
@@ -125,7 +124,7 @@ def draw_panel(axis, panel):
     places = range(len(ratios))
     axis.barh(places, ratios, height=0.68, color=panel.colour)
     for place, value in zip(places, ratios):
-        axis.text(max(value, 1) + RIGHT * 0.012, place, f"{value:.1f}x", va="center", fontsize=9.5)
+        axis.text(max(value, 1) + RIGHT * 0.012, place, f"{value:.1f}x" if value >= 1 else f"{value:.2f}x", va="center", fontsize=9.5)
     axis.axvline(1, color="#b03030", linewidth=1.2, linestyle="--", zorder=3)
     axis.set_yticks(places, [bar.label for bar in panel.bars], fontsize=9.5)
     axis.set_ylim(len(ratios) - 0.45, -0.55)
@@ -148,9 +147,8 @@ def draw(path):
         axis.set_xlabel("times as fast as PostgreSQL", fontsize=9.5)
     figure.suptitle("gpusort: speed relative to PostgreSQL without it", x=0.012, ha="left", fontsize=14.5,
                     fontweight="bold")
-    figure.text(0.012, 0.012, "Median elapsed time of PostgreSQL 15.20 divided by that of gpusort. Tables in memory, whole rows, "
-                "random order, one process, unless the label says otherwise.\n"
-                "Dashed line: equal. Measured from 2026-11-21 to 2026-11-26; see docs/performance.md.",
+    figure.text(0.012, 0.012, "Median elapsed time of PostgreSQL 18.6 divided by that of gpusort.  Tables are cached, rows in random order.  "
+                "Dashed line: equal.\nMeasured on 2026-11-28; see docs/performance.md, also for the cases that are slower.",
                 fontsize=8.5, color=GREY, linespacing=1.5)
     figure.tight_layout(rect=(0.005, 0.055, 0.995, 0.975), h_pad=2.2, w_pad=2.5)
 
