@@ -331,7 +331,8 @@ find_nodes(UpperNodes *nodes)
 static Path *
 place_above(const UpperNodes *nodes, Path *copy, const Path *from, Path *to)
 {
-	const double share = to->rows / Max(from->rows, 1);
+	/* to one process of all rows, they may only be rounded */
+	const double share = to->parallel_workers == 0 ? 1 : to->rows / Max(from->rows, 1);
 	const double work = share * nodes->skew;
 
 	copy->parallel_safe = nodes->rel->consider_parallel && to->parallel_safe;
@@ -500,15 +501,15 @@ needed_of_group(const UpperNodes *nodes, double ngroups, double nrows)
 	return nodes->limit * ngroups < nrows * MOST_KEPT ? nodes->limit : 0;
 }
 
-/* The Gather above a path whose participants each have a range. */
+/* The Gather above a path whose participants each have a range, of so many rows in all. */
 static Path *
-make_gather(const UpperNodes *nodes, Path *path, double nparticipants)
+make_gather(const UpperNodes *nodes, Path *path, double nparticipants, double total)
 {
 	double		nrows = path->rows * nparticipants * nodes->kept;
 	Path	   *gather = (Path *) create_gather_path(nodes->root, nodes->rel, path,
 													 path->pathtarget, NULL, &nrows);
 
-	gather->rows = clamp_row_est(path->rows * nparticipants);
+	gather->rows = total;
 	gather->total_cost = Max(gather->total_cost - gs_plan_ranges_saved(path),
 							 path->total_cost + parallel_setup_cost);
 	if (gpusort_force)
@@ -608,7 +609,7 @@ add_ranges(UpperNodes *nodes, Path *partial)
 	add_partial_path(nodes->rel, path);
 	if (list_member_ptr(nodes->rel->partial_pathlist, path))
 	{
-		path = make_gather(nodes, path, nparticipants);
+		path = make_gather(nodes, path, nparticipants, top->rows);
 		add_path(nodes->rel, path);
 		if (list_member_ptr(nodes->rel->pathlist, path))
 			return NULL;
