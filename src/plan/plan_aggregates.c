@@ -26,10 +26,10 @@
  * groups of 3,000 rows, percentile_cont() took 1.09, of 1,000 0.96, and of 3 0.95, where most of
  * the work is to begin a tuplesort for each group.  In one process: 366 groups 1.32.
  *
- * Medians need only the rows in the middle of each group (sort/sort_group_rows.c).  Processor time of
- * percentile_cont(0.5) of a bigint over 3 M rows, by ranges, before and after: groups of 8,200 rows
- * 3.80 and 3.19 s, of 10 rows 5.83 and 5.04 s (three queries each, 2 busy cores of an Intel Xeon,
- * PostgreSQL 18.6, 2026-11-28).
+ * Medians need only the rows in the middle of each group (sort/sort_group_rows.c).  Processor time
+ * of percentile_cont(0.5) of a bigint over 3 M rows, by ranges, before and after: groups of 8,200
+ * rows 3.80 and 3.19 s, of 10 rows 5.83 and 5.04 s (three queries each, 2 busy cores of an Intel
+ * Xeon, PostgreSQL 18.6, 2026-11-28).
  *
  *-------------------------------------------------------------------------
  */

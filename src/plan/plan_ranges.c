@@ -503,9 +503,9 @@ needed_of_group(const UpperNodes *nodes, double ngroups, double nrows)
 
 /* The Gather above a path whose participants each have a range, of so many rows in all. */
 static Path *
-make_gather(const UpperNodes *nodes, Path *path, double nparticipants, double total)
+make_gather(const UpperNodes *nodes, Path *path, double total)
 {
-	double		nrows = path->rows * nparticipants * nodes->kept;
+	double		nrows = total * nodes->kept;
 	Path	   *gather = (Path *) create_gather_path(nodes->root, nodes->rel, path,
 													 path->pathtarget, NULL, &nrows);
 
@@ -609,7 +609,7 @@ add_ranges(UpperNodes *nodes, Path *partial)
 	add_partial_path(nodes->rel, path);
 	if (list_member_ptr(nodes->rel->partial_pathlist, path))
 	{
-		path = make_gather(nodes, path, nparticipants, top->rows);
+		path = make_gather(nodes, path, top->rows);
 		add_path(nodes->rel, path);
 		if (list_member_ptr(nodes->rel->pathlist, path))
 			return NULL;

@@ -8,12 +8,12 @@
  *
  * The median of n values, in order, is the average of those at (n - 1) / 2 and n / 2, counted from
  * 0, or the first of the two for percentile_disc(0.5); so it is also the median of these one or two
- * rows alone.  NULLs do not count.  While the rows of a group arrive, those from the lower middle on
- * are kept: every second row that is added moves it by one.
+ * rows alone.  NULLs do not count.  While the rows of a group arrive, those from the lower middle
+ * on are kept: every second row that is added moves it by one.
  *
- * If they exceed half of work_mem, all that are kept are returned, and those that follow.  In
- * place of each row that is no longer there, the first row of these is returned once more.  It sorts
- * after all of them, and not after the middle, which so remains where it was.
+ * If they exceed half of work_mem, all that are kept are returned, and those that follow.  In place
+ * of each row that is no longer there, the first row of these is returned once more.  It sorts after
+ * all of them, and not after the middle, which so remains where it was.
  *
  *-------------------------------------------------------------------------
  */
@@ -99,8 +99,8 @@ next_of_first(GsSortState *state)
 /* -------------------------------------------------------------------- middle */
 
 /*
- * The column after those of the group has the values.  A row may lack columns that were added to its
- * table later.
+ * The column after those of the group has the values.  A row may lack columns that were added to
+ * its table later.
  */
 static bool
 has_value(const GsSortState *state, const MinimalTupleData *row)

@@ -23,8 +23,8 @@
 #define GS_UNBOUNDED	PG_INT64_MAX
 
 /*
- * Of each group, rows are needed of which the middle is that of the group, by the column after those
- * of the group.
+ * Of each group, rows are needed of which the middle is that of the group, by the column after
+ * those of the group.
  */
 #define GS_GROUP_MIDDLE	(-1)
 

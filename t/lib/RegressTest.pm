@@ -15,8 +15,9 @@
 # A test is named with "picked": statements whose rows, in the columns named,
 # depend on which of several tied rows comes first; "unseen": statements that do
 # not show what they sort by; "plans": statements for which a GpuSort makes another
-# plan the cheapest, or that show how it sorted; plans by ranges are others anyway; "contexts": statements that show memory
-# contexts of a tuplesort, of which a GpuSort has none.
+# plan the cheapest, or that show how it sorted (plans by ranges are others anyway);
+# "contexts": statements that show memory contexts of a tuplesort, of which a GpuSort
+# has none.
 
 package RegressTest;
 
