@@ -264,6 +264,25 @@ foreach my $settings ('engine = cpu', 'engine = cuda')
 	}
 }
 
+# The first rows of each group: of few groups, others are not written to files.
+foreach my $case ([ 'k % 100', 1 ], [ 'k % 100', 3 ], [ 'nullif(k % 100, 5)::text', 2 ], [ 'k', 2 ])
+{
+	my ($group, $limit) = @$case;
+	my $rows = "(SELECT id, $group AS g, v, repeat('x', 50) AS pad FROM rows WHERE with_worker(id) > 0) r";
+	my $first = "SELECT count(*), sum(hashint8(id)) FROM " . ($limit == 1 ? "(SELECT DISTINCT ON (g) * FROM $rows ORDER BY g, v DESC, id) s"
+		: "(SELECT *, row_number() OVER (PARTITION BY g ORDER BY v DESC, id) AS n FROM $rows) s WHERE n <= $limit");
+	my $settings = "SET gpusort.engine = cpu; SET work_mem = '256kB'";
+	my $explained = $node->safe_psql('postgres', "$settings; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $first");
+	my $disk = 0;
+
+	like($explained, qr/Rows per Range Key: $limit/, "first $limit by $group: only these");
+	$disk += $1 while $explained =~ /external merge  Disk: (\d+)kB/g;
+	cmp_ok($disk, '<', 400, "first $limit by $group: files of $disk kB") if $group =~ /100/;
+	is($node->safe_psql('postgres', "$settings; $first"),
+		$node->safe_psql('postgres', "SET gpusort.enabled = off; SET max_parallel_workers_per_gather = 0; " . ($first =~ s/WHERE with_worker\(id\) > 0//r)),
+		"first $limit by $group: right");
+}
+
 # Rows of unlike width, a wide row without a value, rows from before a column was added, and another order.
 $node->safe_psql('postgres', q{
 	CREATE TABLE unlike AS SELECT g AS id, g / 9 AS k, CASE WHEN g % 9 < 3 THEN 'a' || g % 9 || repeat('w', 370) WHEN g % 9 < 8 THEN 'b' || g % 9

@@ -99,7 +99,7 @@ gs_build_sort_begin(const GsBuildMethod *method, Relation index, double expected
 	};
 
 	spec.columns = method->columns(index, &spec.ncolumns);
-	sort->nkeys = spec.ncolumns;
+	spec.ngrouped = method->keeps_groups ? spec.ncolumns : 0;
 	if (shared != NULL || method->sorts_tids)
 		spec.ncolumns++;
 	else
@@ -186,7 +186,7 @@ gs_build_sort_begin_range(GsBuildSort *sort, int range, int nranges, int memory_
 	if (sort->method->keeps_groups)
 	{
 		sort->in_groups = true;
-		return gs_store_begin_groups(&sort->sort.store, range, nranges, sort->nkeys);
+		return gs_store_begin_groups(&sort->sort.store, range, nranges);
 	}
 	if (gs_store_is_on_device(&sort->sort.store))
 		gs_store_begin_range_of_engine(&sort->sort.store, range, nranges, &end);

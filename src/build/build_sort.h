@@ -33,7 +33,6 @@ struct GsBuildSort
 {
 	GsSortState sort;
 	const GsBuildMethod *method;
-	int			nkeys;			/* key columns */
 	int			memory_kb;		/* of the process, while it scans */
 	MemoryContext context;		/* of the sort */
 	bool		careful;

@@ -265,19 +265,36 @@ compare_columns(GsOrderCompare *compare, int first)
 	return order;
 }
 
-/* Have two rows the same value, where that is quick to see?  Most rows of a group do. */
-static bool
-is_same_value(const GsDeform *deform, HeapTupleHeader a, HeapTupleHeader b)
+/* Are the rows compared by one value, not NULL, that is quick to find? */
+static inline bool
+has_one_value(const GsDeform *deform, HeapTupleHeader row)
 {
-	return deform->only != NULL && deform->only->by_value && gs_deform_can_visit(deform, a) &&
-		gs_deform_can_visit(deform, b) && gs_deform_only(deform, a) == gs_deform_only(deform, b);
+	return deform->only != NULL && deform->only->by_value && gs_deform_can_visit(deform, row);
+}
+
+static int
+compare_one_value(GsOrderCompare *compare, Datum a, Datum b)
+{
+	MemoryContext old;
+	int			order;
+
+	if (a == b)
+		return 0;
+	old = MemoryContextSwitchTo(compare->context);
+	order = ApplySortComparator(a, false, b, false, &compare->columns[0]);
+	MemoryContextSwitchTo(old);
+	compare->decisive = 0;
+	return order;
 }
 
 int
 gs_order_compare_rows(GsOrderCompare *compare, const void *a, const void *b)
 {
-	if (is_same_value(compare->deform, gs_row_header(a), gs_row_header(b)))
-		return 0;
+	const GsDeform *deform = compare->deform;
+
+	if (has_one_value(deform, gs_row_header(a)) && has_one_value(deform, gs_row_header(b)))
+		return compare_one_value(compare, gs_deform_only(deform, gs_row_header(a)),
+								 gs_deform_only(deform, gs_row_header(b)));
 	find_columns(compare, a, &compare->before);
 	find_columns(compare, b, &compare->row);
 	return compare_columns(compare, 0);

@@ -146,11 +146,60 @@ write_row(GsRunSet *set, const void *row)
 		gs_run_write_row(&set->writer, row, ((const MinimalTupleData *) row)->t_len);
 }
 
-/* Writes all rows of an engine to the last run, and counts them. */
+void
+gs_run_set_limit_groups(GsRunSet *set, const GsRunGroups *groups)
+{
+	set->groups = *groups;
+}
+
+/* Is a row among the first of its group?  *first is the first row of the group before. */
+static bool
+is_needed(const GsRunGroups *groups, const void *row, const void **first, int *nrows)
+{
+	if (*first == NULL || !groups->is_one_group(groups->arg, *first, row))
+	{
+		*first = row;
+		*nrows = 0;
+	}
+	return (*nrows)++ < groups->limit;
+}
+
+/*
+ * If of the first rows fewer are not needed than one in so many, all are written.  DISTINCT ON of
+ * 3 M rows of 167 bytes takes as long with all of them, or without three tenths; without nearly all
+ * 0.3 s, and 0.7 s with them (2 cores of a Xeon, PostgreSQL 18.6, 2026-11-29).
+ */
+#define LEAST_DROPPED	4
+#define CHECKED_ROWS	4096
+
+/*
+ * Leaves out rows that are not needed, as long as these are many; not of a device, whose rows do
+ * not stay in place.  Returns how many are left.
+ */
+static size_t
+drop_rows(GsRunSet *set, const void **rows, size_t nrows, const void **first, int *nfirst)
+{
+	size_t		nkept = 0;
+
+	for (size_t i = 0; i < nrows; i++)
+	{
+		if (is_needed(&set->groups, rows[i], first, nfirst))
+			rows[nkept++] = rows[i];
+	}
+	set->stats.ndropped += nrows - nkept;
+	set->nchecked += nrows;
+	if (set->nchecked >= CHECKED_ROWS && set->stats.ndropped < set->nchecked / LEAST_DROPPED)
+		set->groups.limit = 0;
+	return nkept;
+}
+
+/* Writes the rows of an engine that are needed to the last run, and counts them. */
 static GsStatus
 write_rows(GsRunSet *set, GsEngine *engine)
 {
 	const void *rows[GS_ENGINE_WINDOW];
+	const void *first = NULL;
+	int			nfirst = 0;
 	uint64		position = 0;
 	size_t		fetched;
 	GsStatus	status;
@@ -161,11 +210,13 @@ write_rows(GsRunSet *set, GsEngine *engine)
 		if (status != GS_STATUS_OK || fetched == 0)
 			break;
 		CHECK_FOR_INTERRUPTS();
+		position += fetched;
+		if (set->groups.limit > 0 && !engine->on_device)
+			fetched = drop_rows(set, rows, fetched, &first, &nfirst);
 		for (size_t i = 0; i < fetched; i++)
 			write_row(set, rows[i]);
-		position += fetched;
+		set->stats.nrows += fetched;
 	}
-	set->stats.nrows += position;
 	return status;
 }
 

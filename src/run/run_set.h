@@ -38,6 +38,7 @@ typedef struct GsRunSetStats
 	uint64		ncomparisons;	/* that verified merges by approximate keys */
 	uint64		nrepaired;		/* of these merges, those whose order was wrong */
 	uint64		nrows;			/* of all runs */
+	uint64		ndropped;		/* that its runs lack, as they are not needed */
 	int64		disk_bytes;		/* peak */
 } GsRunSetStats;
 
@@ -47,9 +48,10 @@ typedef struct GsRunSetStats
 /* What a process that merges the rows of another must know of them. */
 typedef struct GsSharedRows
 {
-	uint64		nread;			/* rows of the input; must equal nrows + nnulls */
+	uint64		nread;			/* rows of the input; must equal nrows + nnulls + ndropped */
 	uint64		nrows;			/* rows of the runs */
 	uint64		nnulls;			/* keys_only: in addition to nrows */
+	uint64		ndropped;		/* that the runs lack, as they are not needed */
 	Size		longest;		/* bytes of the longest row */
 	uint64		form;			/* gs_key_encoder_fingerprint(), if keys order them */
 	int			first_tied;		/* as GsKeyFacts has it */
@@ -79,6 +81,20 @@ extern GsRunSet *gs_run_set_create(const GsSortColumn *columns, int ncolumns, Tu
 /* Compares rows with equal keys from now on, if keys decide. */
 extern void gs_run_set_compare_ties(GsRunSet *set, const GsRowCompare *compare, void *compare_arg);
 
+/* Rows that are equal in some columns are a group, of which only the first ones are needed. */
+typedef struct GsRunGroups
+{
+	bool		(*is_one_group) (void *arg, const MinimalTupleData *a, const MinimalTupleData *b);
+	void	   *arg;
+	int			limit;			/* so many rows of each group; 0: all */
+} GsRunGroups;
+
+/*
+ * From now on, rows that are not needed do not become a run, if these are many.  Groups must be
+ * together in the set's order.
+ */
+extern void gs_run_set_limit_groups(GsRunSet *set, const GsRunGroups *groups);
+
 /* Bytes of the memory limit that the engine must not use, because writing a run needs them. */
 extern Size gs_run_set_writer_bytes(Size memory_limit);
 
@@ -104,8 +120,8 @@ extern void gs_run_set_write_tuple(GsRunSet *set, MinimalTuple row);
 extern void gs_run_set_add_engine(GsRunSet *set, GsEngine *engine);
 
 /*
- * Describes the rows for a process that merges them.  The caller sets nread, nnulls, form and
- * first_tied.
+ * Describes the rows for a process that merges them.  The caller sets nread, nnulls, ndropped, form
+ * and first_tied.
  */
 extern void gs_run_set_describe(const GsRunSet *set, GsSharedRows *rows);
 

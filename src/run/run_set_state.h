@@ -61,6 +61,8 @@ struct GsRunSet
 
 	GsRunSetStats stats;
 	GsRunStore *store;
+	GsRunGroups groups;			/* of which the first rows are needed */
+	uint64		nchecked;		/* rows that may have been dropped */
 
 	GsRunWriter writer;			/* of the last run, which can be appended to */
 	bool		writing;

@@ -20,7 +20,7 @@
 #include "postgres.h"
 
 #include "sort/sort_group_rows.h"
-#include "store/store_merge.h"
+#include "store/store_groups.h"
 
 #include "access/htup_details.h"
 #include "access/tupmacs.h"

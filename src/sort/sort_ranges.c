@@ -32,7 +32,7 @@ end_range(GsSortState *state)
 	const uint64 end = store->phase == GS_STORE_RUNS ? store->position + 1 : store->nrows;
 
 	gs_share_ranges_end(state->participants.ranges, end - state->participants.range_start,
-						store->nread);
+						gs_store_nneeded(store));
 }
 
 /* Takes the next range.  False: there is none. */
@@ -45,7 +45,7 @@ take_range(GsSortState *state)
 
 	if (range < 0)
 		return false;
-	if (gs_store_begin_groups(store, range, gs_share_ranges_count(ranges), state->spec.ngrouped))
+	if (gs_store_begin_groups(store, range, gs_share_ranges_count(ranges)))
 	{
 		state->participants.range_start = store->position + 1;
 		return true;
@@ -55,7 +55,7 @@ take_range(GsSortState *state)
 	if (range == 0)
 		gs_store_begin_merge(store);
 	else
-		gs_share_ranges_end(ranges, 0, store->nread);
+		gs_share_ranges_end(ranges, 0, gs_store_nneeded(store));
 	return range == 0 || take_range(state);
 }
 

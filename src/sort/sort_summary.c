@@ -75,7 +75,8 @@ gs_sort_summarize(const GsSortState *state, GsSortSummary *summary)
 
 		method = "external merge";
 		engine = stats->device != NULL ? "cuda" : "cpu";
-		summary->nrows = stats->nrows + store->nnulls;	/* although it may not return them */
+		/* although it may not return them */
+		summary->nrows = stats->nrows + store->nnulls + store->ndropped;
 		summary->devices = stats->devices;
 		summary->kilobytes = (stats->disk_bytes + 1023) / 1024;
 		summary->on_disk = true;

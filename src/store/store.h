@@ -93,6 +93,7 @@ typedef struct GsStore
 	const char *device_reason;	/* why they did not; NULL: not tried */
 
 	uint64		nread;			/* rows that came in */
+	uint64		ndropped;		/* of these, that became no run: spec.group_limit */
 	uint64		nnulls;			/* keys_only: NULLs, which are counted, not stored */
 
 	/* rows are returned */
@@ -103,7 +104,7 @@ typedef struct GsStore
 								 * first, nrows after the last */
 	int64		mark;			/* a position */
 	bool		partial;		/* a range of the rows, which the caller verifies */
-	GsOrder    *groups;			/* of the columns that ranges do not divide; or NULL */
+	GsOrder    *groups;			/* of the columns of groups; NULL: not compared yet */
 	int64		window_start;	/* position of window[0] */
 	int			window_rows;	/* 0: the window is empty */
 	const void *window[GS_STORE_WINDOW];
@@ -154,6 +155,13 @@ static inline uint64
 gs_store_count_row(GsStore *store)
 {
 	return ++store->nread;
+}
+
+/* The rows that came in and may be returned. */
+static inline uint64
+gs_store_nneeded(const GsStore *store)
+{
+	return store->nread - store->ndropped;
 }
 
 /* A NULL of keys only, which is not stored. */

@@ -16,6 +16,7 @@
 #include "store/store_device_choice.h"
 #include "store/store_fallback.h"
 #include "store/store_fetch.h"
+#include "store/store_groups.h"
 #include "store/store_merge.h"
 #include "store/store_space.h"
 
@@ -85,24 +86,10 @@ gs_store_begin_range(GsStore *store, int range, int nranges, MinimalTuple *end)
 	return true;
 }
 
-/* Compares the columns that ranges do not divide. */
-static GsOrder *
-group_order(GsStore *store, int ncolumns)
-{
-	if (store->groups == NULL)
-	{
-		store->groups = MemoryContextAlloc(store->context, sizeof(GsOrder));
-		gs_order_begin(store->groups, store->spec->columns, ncolumns, store->spec->desc, false,
-					   store->context);
-		gs_order_create_comparator(store->groups);
-	}
-	return store->groups;
-}
-
 bool
-gs_store_begin_groups(GsStore *store, int range, int nranges, int ncolumns)
+gs_store_begin_groups(GsStore *store, int range, int nranges)
 {
-	GsOrder    *order = group_order(store, ncolumns);
+	GsOrder    *order = gs_store_group_order(store);
 	GsMergeOrder groups;
 
 	if (store->phase == GS_STORE_ENGINE)
@@ -116,12 +103,6 @@ gs_store_begin_groups(GsStore *store, int range, int nranges, int ncolumns)
 	gs_store_begin_output(store, gs_run_set_stats(store->runs)->nrows);
 	store->partial = true;
 	return true;
-}
-
-bool
-gs_store_is_one_group(GsStore *store, const MinimalTupleData *a, const MinimalTupleData *b)
-{
-	return gs_order_compare_rows(store->groups->compare, a, b) == 0;
 }
 
 void
@@ -186,6 +167,7 @@ gs_store_describe_rows(GsStore *store, GsSharedRows *rows)
 	}
 	rows->nread = store->nread;
 	rows->nnulls = store->nnulls;
+	rows->ndropped = store->ndropped;
 }
 
 void
@@ -242,6 +224,7 @@ adopt_order(GsStore *store, const GsSharedRows *rows)
 	}
 	store->nread += rows->nread;
 	store->nnulls += rows->nnulls;
+	store->ndropped += rows->ndropped;
 }
 
 void

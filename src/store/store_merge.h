@@ -81,14 +81,10 @@ extern bool gs_store_begin_range(GsStore *store, int range, int nranges, Minimal
 
 /*
  * The sort returns the rows of one of nranges ranges from now on, in order, and then none; legal
- * again for another range.  Rows with equal leading columns, ncolumns of them, are in one range.
+ * again for another range.  Each group is in one range (spec.ngrouped).
  * False, for all processes: the runs cannot be divided.  Then begin_merge is legal.
  */
-extern bool gs_store_begin_groups(GsStore *store, int range, int nranges, int ncolumns);
-
-/* Are two rows in one group?  After begin_groups. */
-extern bool gs_store_is_one_group(GsStore *store, const MinimalTupleData *a,
-								  const MinimalTupleData *b);
+extern bool gs_store_begin_groups(GsStore *store, int range, int nranges);
 
 /* Sets how much memory a merge may take; if this is not called, as much as the sort. */
 extern void gs_store_set_merge_memory(GsStore *store, int memory_kb);

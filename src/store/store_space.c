@@ -25,6 +25,7 @@
 
 #include "guc.h"
 #include "store/store_device_choice.h"
+#include "store/store_groups.h"
 #include "store/store_space.h"
 
 #include "miscadmin.h"
@@ -223,19 +224,24 @@ gs_store_begin_runs(GsStore *store)
 		gs_order_merged(&store->order);
 	store->runs = gs_run_set_create(spec->columns, spec->ncolumns, spec->desc, store->order.key,
 									&order, store->memory_limit, &spec->run_files);
+	gs_store_limit_groups(store);
 	MemoryContextSwitchTo(old);
 }
 
 GsStatus
 gs_store_write_sorted(GsStore *store)
 {
+	GsStatus	status;
+
 	if (store->engine->stats.nrows == 0)
 		return GS_STATUS_OK;
 	gs_store_begin_runs(store);
 	if (gs_order_leaves_ties(&store->order, store->engine))
 		return store->spec->write_tied(store->policy.arg);
 	store->nordered += store->engine->stats.compared_rows;
-	return gs_run_set_write_run(store->runs, store->engine, store->order.presorted);
+	status = gs_run_set_write_run(store->runs, store->engine, store->order.presorted);
+	store->ndropped = gs_run_set_stats(store->runs)->ndropped;
+	return status;
 }
 
 GsStatus
