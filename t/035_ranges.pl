@@ -283,6 +283,27 @@ foreach my $case ([ 'k % 100', 1 ], [ 'k % 100', 3 ], [ 'nullif(k % 100, 5)::tex
 		"first $limit by $group: right");
 }
 
+# Without parallel mode, where a device leaves ties that exceed work_mem; and the same column twice.
+$node->safe_psql('postgres', q{
+	CREATE TABLE tied AS SELECT g AS id, g % 2 AS k, int4range(hashint4(g) / 1000, hashint4(g) / 1000 + 5) AS r, 'key ' || g % 37 AS a, repeat('x', 60) AS pad
+		FROM generate_series(1, 60000) g;
+	ALTER TABLE tied SET (parallel_workers = 3);
+	ANALYZE tied;
+	CREATE FUNCTION first_of_each(OUT c bigint, OUT s bigint) LANGUAGE plpgsql AS $$ BEGIN
+		SELECT count(*), sum(id) INTO c, s FROM (SELECT DISTINCT ON (k) k, id, r, pad FROM tied ORDER BY k, r, id) x; END $$;
+	CREATE FUNCTION first_three(OUT c bigint, OUT s bigint) LANGUAGE plpgsql AS $$ BEGIN
+		SELECT count(*), sum(id) INTO c, s FROM (SELECT *, row_number() OVER (PARTITION BY k ORDER BY r, id) AS n FROM tied) x WHERE n <= 3; END $$;
+});
+my $tied = 'SELECT * FROM first_of_each(), first_three()';
+my $twice = 'SELECT count(*), sum(hashtext(a) # id) FROM (SELECT DISTINCT ON (a COLLATE "C", a COLLATE "POSIX") * FROM tied ORDER BY a COLLATE "C" DESC NULLS LAST, a COLLATE "POSIX", id DESC) s';
+foreach my $engine ('cpu', 'cuda')
+{
+	is($node->safe_psql('postgres', "SET gpusort.engine = $engine; SET work_mem = '256kB'; $tied"),
+		$node->safe_psql('postgres', "SET gpusort.enabled = off; $tied"), "first rows without parallel mode, $engine");
+	is($node->safe_psql('postgres', "SET gpusort.engine = $engine; SET work_mem = '512kB'; SET max_parallel_workers = 0; $twice"),
+		$node->safe_psql('postgres', "SET gpusort.enabled = off; $twice"), "a column in two collations, $engine");
+}
+
 # Rows of unlike width, a wide row without a value, rows from before a column was added, and another order.
 $node->safe_psql('postgres', q{
 	CREATE TABLE unlike AS SELECT g AS id, g / 9 AS k, CASE WHEN g % 9 < 3 THEN 'a' || g % 9 || repeat('w', 370) WHEN g % 9 < 8 THEN 'b' || g % 9

@@ -34,7 +34,7 @@ typedef struct GsBuildMethod
 	/* The row type, in the current memory context. */
 	TupleDesc	(*row_type) (Relation index);
 
-	/* The sort columns, followed by that of the heap TID, which *nkeys does not count. */
+	/* The sort columns, *nkeys of them, and after these that of the heap TID. */
 	GsSortColumn *(*columns) (Relation index, int *nkeys);
 
 	/*

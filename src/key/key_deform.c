@@ -61,7 +61,7 @@ make_segment(const GsDeform *deform, GsDeformSegment *segment, int first)
 GsDeform *
 gs_deform_create(TupleDesc desc, const AttrNumber *attnos, int ncolumns)
 {
-	GsDeform   *deform = palloc(sizeof(GsDeform));
+	GsDeform   *deform = palloc0(sizeof(GsDeform));
 	int			nsegments = 0;
 	int			next = 0;
 
@@ -69,7 +69,6 @@ gs_deform_create(TupleDesc desc, const AttrNumber *attnos, int ncolumns)
 	deform->attnos = palloc(sizeof(AttrNumber) * ncolumns);
 	memcpy(deform->attnos, attnos, sizeof(AttrNumber) * ncolumns);
 	deform->ncolumns = ncolumns;
-	deform->nattributes = 0;
 	for (int i = 0; i < ncolumns; i++)
 		deform->nattributes = Max(deform->nattributes, attnos[i]);
 	deform->attributes = palloc(sizeof(GsDeformAttribute) * deform->nattributes);

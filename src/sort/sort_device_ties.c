@@ -63,6 +63,8 @@ spec_of_groups(const GsSortState *state)
 	spec.child = NULL;
 	spec.expected_rows = GS_GROUPS_BATCH_ROWS;
 	spec.limit = NULL;
+	spec.ngrouped = 0;			/* all rows are counted */
+	spec.group_limit = 0;
 	spec.verify_output = false;
 	spec.of_ties = true;
 	spec.parent_context = CurrentMemoryContext;

@@ -137,6 +137,13 @@ next_row(GsSortState *state)
 	return row;
 }
 
+/* Are there no ranges, as the plan does not run in parallel or one participant has read all? */
+static bool
+returns_all(const GsSortParticipants *participants)
+{
+	return participants->ranges == NULL || gs_share_ranges_alone(participants->ranges);
+}
+
 static TupleTableSlot *
 end_ranges(GsSortState *state)
 {
@@ -163,5 +170,7 @@ gs_sort_ranges_next(GsSortState *state)
 	/* a participant takes its ranges in their order */
 	if (verification != NULL && !TupIsNull(slot))
 		gs_verify_output_row(verification, slot);
+	else if (verification != NULL && returns_all(&state->participants))
+		gs_verify_output_end(verification, gs_store_nneeded(&state->store));
 	return slot;
 }

@@ -65,9 +65,10 @@ typedef struct GsSortSpec
 
 	/* other processes */
 	bool		may_share;		/* a job with the other participants of the plan */
-	int			ngrouped;		/* each participant returns ranges of the rows of all, which do
-								 * not divide those with so many equal leading columns; 0: not */
-	int			group_limit;	/* of these, only the first so many are needed; 0: all, or
+	int			ngrouped;		/* rows with so many equal leading columns are a group: if there
+								 * are several participants, each returns ranges of the rows of
+								 * all, which do not divide a group; 0: none are */
+	int			group_limit;	/* of a group, only the first so many rows are needed; 0: all, or
 								 * GS_GROUP_MIDDLE */
 	bool		merged_elsewhere;	/* the caller begins the merge of its runs, and
 									 * adds those of other processes */
