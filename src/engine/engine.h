@@ -347,8 +347,8 @@ gs_engine_sort(GsEngine *engine)
 /*
  * Sets rows[] to up to nrows sorted rows from position on (0-based); *fetched becomes
  * their number, 0 only at or after the end.  A row is what the caller pushed, or in a
- * keys_only layout its key word.  It is valid until the next fetch, or if it is not on a device as
- * long as the engine is sorted.  Returns OK or FAILED.
+ * keys_only layout its key word.  A row of an engine on a device is valid until the next
+ * fetch, one of the CPU engine as long as the engine is sorted.  Returns OK or FAILED.
  */
 static inline GsStatus
 gs_engine_fetch(GsEngine *engine, uint64_t position, size_t nrows, const void **rows,

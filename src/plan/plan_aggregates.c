@@ -70,8 +70,8 @@ without_cast(Expr *expr)
 	const FuncExpr *cast = (const FuncExpr *) expr;
 
 	return IsA(expr, FuncExpr) && cast->funcformat != COERCE_EXPLICIT_CALL &&
-		list_length(cast->args) == 1 && is_number((Node *) expr) && is_number(linitial(cast->args)) ?
-		linitial(cast->args) : expr;
+		list_length(cast->args) == 1 && is_number((Node *) expr) &&
+		is_number(linitial(cast->args)) ? linitial(cast->args) : expr;
 }
 
 /* Makes a clause of the same direction for another type.  False: it has no order. */
@@ -92,7 +92,8 @@ change_type(SortGroupClause *clause, Oid type)
 static List *
 sort_pathkeys(PlannerInfo *root, const Aggref *aggregate)
 {
-	List	   *sorted = aggregate->aggdistinct != NIL ? aggregate->aggdistinct : aggregate->aggorder;
+	List	   *sorted = aggregate->aggdistinct != NIL ? aggregate->aggdistinct :
+		aggregate->aggorder;
 	List	   *clauses = NIL;
 	List	   *entries = NIL;
 	ListCell   *lc;
@@ -169,7 +170,8 @@ gs_plan_aggregates_pathkeys(PlannerInfo *root, Path *input)
 
 		if (list_length(pathkeys) > list_length(root->group_pathkeys))
 			return is_worth_it(root, input, pathkeys, aggregate) &&
-				are_groups_large(root, input->rows, LEAST_GROUP_ROWS) ? pathkeys : root->group_pathkeys;
+				are_groups_large(root, input->rows, LEAST_GROUP_ROWS) ? pathkeys :
+				root->group_pathkeys;
 	}
 	return root->group_pathkeys;
 }

@@ -154,14 +154,14 @@ gs_run_set_limit_groups(GsRunSet *set, const GsRunGroups *groups)
 
 /* Is a row among the first of its group?  *first is the first row of the group before. */
 static bool
-is_needed(const GsRunGroups *groups, const void *row, const void **first, int *nrows)
+is_needed(const GsRunGroups *groups, const void *row, const void **first, uint64 *nrows)
 {
 	if (*first == NULL || !groups->is_one_group(groups->arg, *first, row))
 	{
 		*first = row;
 		*nrows = 0;
 	}
-	return (*nrows)++ < groups->limit;
+	return (*nrows)++ < (uint64) groups->limit;
 }
 
 /*
@@ -172,12 +172,9 @@ is_needed(const GsRunGroups *groups, const void *row, const void **first, int *n
 #define LEAST_DROPPED	4
 #define CHECKED_ROWS	4096
 
-/*
- * Leaves out rows that are not needed, as long as these are many; not of a device, whose rows do
- * not stay in place.  Returns how many are left.
- */
+/* Leaves out rows that are not needed, as long as these are many.  Returns how many are left. */
 static size_t
-drop_rows(GsRunSet *set, const void **rows, size_t nrows, const void **first, int *nfirst)
+drop_rows(GsRunSet *set, const void **rows, size_t nrows, const void **first, uint64 *nfirst)
 {
 	size_t		nkept = 0;
 
@@ -199,7 +196,7 @@ write_rows(GsRunSet *set, GsEngine *engine)
 {
 	const void *rows[GS_ENGINE_WINDOW];
 	const void *first = NULL;
-	int			nfirst = 0;
+	uint64		nfirst = 0;
 	uint64		position = 0;
 	size_t		fetched;
 	GsStatus	status;
@@ -211,6 +208,7 @@ write_rows(GsRunSet *set, GsEngine *engine)
 			break;
 		CHECK_FOR_INTERRUPTS();
 		position += fetched;
+		/* the first row of a group, too, must be valid: a device's is not */
 		if (set->groups.limit > 0 && !engine->on_device)
 			fetched = drop_rows(set, rows, fetched, &first, &nfirst);
 		for (size_t i = 0; i < fetched; i++)

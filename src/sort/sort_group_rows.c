@@ -11,9 +11,9 @@
  * rows alone.  NULLs do not count.  While the rows of a group arrive, those from the lower middle
  * on are kept: every second row that is added moves it by one.
  *
- * If they exceed half of work_mem, all that are kept are returned, and those that follow.  In place
- * of each row that is no longer there, the first row of these is returned once more.  It sorts after
- * all of them, and not after the middle, which so remains where it was.
+ * If they exceed half of work_mem, all that are kept are returned, and those that follow.  In
+ * place of each row that is no longer there, the first row of these is returned once more.  It
+ * sorts after all of them, and not after the middle, which so remains where it was.
  *
  *-------------------------------------------------------------------------
  */
@@ -32,8 +32,8 @@ struct GsGroupRows
 	GsNextRow	next_row;
 	MinimalTuple first;			/* a copy of the first row of the group */
 	Size		first_bytes;	/* allocated; 0: there is no group yet */
-	uint64		nrows;			/* rows of the group so far; in search of the middle, those with a
-								 * value */
+	uint64		nrows;			/* rows of the group so far; in search of the middle, those with
+								 * a value */
 
 	/* in search of the middle */
 	const void *next;			/* the first row of the next group; NULL: not read yet */

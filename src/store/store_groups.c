@@ -9,8 +9,6 @@
 
 #include "store/store_groups.h"
 
-#include "utils/memutils.h"
-
 GsOrder *
 gs_store_group_order(GsStore *store)
 {

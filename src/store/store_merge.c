@@ -21,7 +21,6 @@
 #include "store/store_space.h"
 
 #include "miscadmin.h"
-#include "utils/memutils.h"
 
 /* -------------------------------------------------------------------- merge */
 
