@@ -264,6 +264,54 @@ foreach my $settings ('engine = cpu', 'engine = cuda')
 	}
 }
 
+# Medians of integers: min() and max() of the rows in the middle, in every way in which these are found.
+$node->safe_psql('postgres', q{
+	CREATE TABLE integers AS SELECT g AS id, hashint4(g) AS i, (hashint4(g) % 1000)::int2 AS s, CASE WHEN g % 7 > 0 THEN hashint8extended(g, 1) END AS l, hashint4(g) / 7.0::float8 AS f
+		FROM generate_series(1, 60000) g;
+	ALTER TABLE integers SET (parallel_workers = 3);
+	ANALYZE integers;
+	CREATE FUNCTION digit_less(int, int) RETURNS bool IMMUTABLE PARALLEL SAFE LANGUAGE sql AS 'SELECT abs($1 % 10000) < abs($2 % 10000)';
+	CREATE FUNCTION digit_greater(int, int) RETURNS bool IMMUTABLE PARALLEL SAFE LANGUAGE sql AS 'SELECT abs($1 % 10000) > abs($2 % 10000)';
+	CREATE FUNCTION digit_equal(int, int) RETURNS bool IMMUTABLE PARALLEL SAFE LANGUAGE sql AS 'SELECT abs($1 % 10000) = abs($2 % 10000)';
+	CREATE FUNCTION digit_compare(int, int) RETURNS int IMMUTABLE PARALLEL SAFE LANGUAGE sql AS 'SELECT btint4cmp(abs($1 % 10000), abs($2 % 10000))';
+	CREATE OPERATOR |<| (FUNCTION = digit_less, LEFTARG = int, RIGHTARG = int, COMMUTATOR = |>|);
+	CREATE OPERATOR |>| (FUNCTION = digit_greater, LEFTARG = int, RIGHTARG = int, COMMUTATOR = |<|);
+	CREATE OPERATOR |=| (FUNCTION = digit_equal, LEFTARG = int, RIGHTARG = int, COMMUTATOR = |=|);
+	CREATE OPERATOR CLASS digit_ops FOR TYPE int USING btree AS OPERATOR 1 |<|, OPERATOR 3 |=|, OPERATOR 5 |>|, FUNCTION 1 digit_compare(int, int);
+	CREATE FUNCTION in_function(query text) RETURNS text LANGUAGE plpgsql AS $$ DECLARE result text; BEGIN EXECUTE query INTO result; RETURN result; END $$;
+});
+foreach my $case (
+	[ 'percentile_cont(0.5) WITHIN GROUP (ORDER BY i)', 1 ], [ 'percentile_cont(0.5) WITHIN GROUP (ORDER BY l DESC)', 1 ],
+	[ 'percentile_disc(0.5) WITHIN GROUP (ORDER BY s DESC NULLS LAST), -percentile_cont(0.5) WITHIN GROUP (ORDER BY s DESC NULLS LAST)', 1 ],
+	[ 'percentile_disc(0.5) WITHIN GROUP (ORDER BY l), percentile_cont(0.5) WITHIN GROUP (ORDER BY l)', 1 ], [ 'percentile_disc(0.5) WITHIN GROUP (ORDER BY i::float8)', 1 ],
+	[ 'percentile_cont(0.5) WITHIN GROUP (ORDER BY f)', 0 ], [ 'abs(percentile_disc(0.5) WITHIN GROUP (ORDER BY i USING |<|) % 10000)', 0 ])
+{
+	my ($medians, $replaced) = @$case;
+
+	foreach my $group ('id % 2', 'id / 5', 'id / 2 % 10000', 'id')
+	{
+		my $from = "FROM (SELECT $group AS g, * FROM integers) r GROUP BY g HAVING count(*) > 0";
+		my $query = "SELECT md5(string_agg(s::text, ' ' ORDER BY g)) FROM (SELECT g, $medians $from) s";
+
+		(my $ranges = $query) =~ s/ HAVING count\(\*\) > 0//;
+		my $right = $node->safe_psql('postgres', "SET gpusort.enabled = off; SET max_parallel_workers_per_gather = 0; $query");
+		my $explained = $node->safe_psql('postgres', "EXPLAIN (VERBOSE) $ranges");
+
+		like($explained, qr/Rows per Range Key: middle/, "$medians by $group: only the rows in the middle");
+		is($explained =~ /Output:.*\bmin\(|Output:.*\bmax\(/ ? 1 : 0, $replaced, "$medians by $group: min() and max() if it is an integer");
+		foreach my $settings ('gpusort.engine = cpu', 'gpusort.engine = cuda', "work_mem = '64kB'", 'max_parallel_workers = 0', 'gpusort.verify = on')
+		{
+			is($node->safe_psql('postgres', "SET $settings; $ranges"), $right, "$medians by $group: right, $settings");
+		}
+		is($node->safe_psql('postgres', "SET work_mem = '64kB'; SELECT in_function(\$\$$ranges\$\$)"), $right, "$medians by $group: right in a function");
+	}
+}
+
+# EXPLAIN (GPUSORT) walks the finished plan again.
+like($node->safe_psql('postgres', "SET gpusort.force = off; SET gpusort.min_rows = 15000; SET parallel_tuple_cost = 1;"
+	. ' EXPLAIN (GPUSORT) SELECT * FROM (SELECT s, percentile_cont(0.5) WITHIN GROUP (ORDER BY i) FROM integers GROUP BY s OFFSET 0) r ORDER BY 2'),
+	qr/GpuSort Not Used.*Rows per Range Key: middle/s, 'with a sort that is not replaced above it') if $node->pg_version >= 18;
+
 # The first rows of each group: of few groups, others are not written to files.
 foreach my $case ([ 'k % 100', 1 ], [ 'k % 100', 3 ], [ 'nullif(k % 100, 5)::text', 2 ], [ 'k', 2 ])
 {

@@ -138,6 +138,12 @@ grouped_columns(const CustomScan *scan)
 }
 
 int
+gs_node_group_limit(const CustomScan *scan)
+{
+	return list_nth_int(list_nth(scan->custom_private, PRIVATE_FLAGS), FLAG_GROUP_LIMIT);
+}
+
+int
 gs_node_presorted_columns(const CustomScan *scan)
 {
 	return list_nth_int(list_nth(scan->custom_private, PRIVATE_FLAGS), FLAG_PRESORTED);

@@ -53,6 +53,9 @@ extern int	gs_node_presorted_columns(const CustomScan *scan);
  */
 extern void gs_node_divide(List *custom_private, int ngrouped, int group_limit);
 
+/* How many rows of a group are needed, as gs_node_divide() has it. */
+extern int	gs_node_group_limit(const CustomScan *scan);
+
 /* Has the participants of a parallel plan share the node's sort. */
 extern void gs_sort_node_share(CustomScan *scan);
 

@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * plan_aggregates.c
- *	  In which order the rows of groups should arrive for aggregates that sort them, and whether
- *	  those in the middle are enough.
+ *	  In which order the rows of groups should arrive for aggregates that sort them.
  *
  * percentile_cont(), percentile_disc() and mode() sort the rows of each group by tuplesort.c, and
  * before PostgreSQL 16 all aggregates with ORDER BY or DISTINCT do.  It compares rows that arrive
@@ -26,11 +25,6 @@
  * groups of 3,000 rows, percentile_cont() took 1.09, of 1,000 0.96, and of 3 0.95, where most of
  * the work is to begin a tuplesort for each group.  In one process: 366 groups 1.32.
  *
- * Medians need only the rows in the middle of each group (sort/sort_group_rows.c).  Processor time
- * of percentile_cont(0.5) of a bigint over 3 M rows, by ranges, before and after: groups of 8,200
- * rows 3.80 and 3.19 s, of 10 rows 5.83 and 5.04 s (three queries each, 2 busy cores of an Intel
- * Xeon, PostgreSQL 18.6, 2026-11-28).
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -53,9 +47,8 @@
 #include "utils/selfuncs.h"
 #include "utils/typcache.h"
 
-/* The least rows of a group, that it matters how they are compared, or how many there are. */
+/* The least rows of a group, that it matters how they are compared. */
 #define LEAST_GROUP_ROWS	5000
-#define LEAST_MEDIAN_ROWS	4
 
 static bool
 is_number(const Node *expr)
@@ -63,9 +56,8 @@ is_number(const Node *expr)
 	return TypeCategory(exprType(expr)) == TYPCATEGORY_NUMERIC;
 }
 
-/* A number that is cast to another type of numbers, which changes no order; or the expression. */
-static Expr *
-without_cast(Expr *expr)
+Expr *
+gs_plan_without_cast(Expr *expr)
 {
 	const FuncExpr *cast = (const FuncExpr *) expr;
 
@@ -88,9 +80,8 @@ change_type(SortGroupClause *clause, Oid type)
 	return OidIsValid(clause->sortop);
 }
 
-/* The pathkeys of the order in which an aggregate sorts its rows; NIL: it does not, or unknown. */
-static List *
-sort_pathkeys(PlannerInfo *root, const Aggref *aggregate)
+List *
+gs_plan_aggregate_pathkeys(PlannerInfo *root, const Aggref *aggregate)
 {
 	List	   *sorted = aggregate->aggdistinct != NIL ? aggregate->aggdistinct :
 		aggregate->aggorder;
@@ -102,7 +93,7 @@ sort_pathkeys(PlannerInfo *root, const Aggref *aggregate)
 	{
 		SortGroupClause *clause = copyObject(lfirst_node(SortGroupClause, lc));
 		TargetEntry *entry = flatCopyTargetEntry(get_sortgroupclause_tle(clause, aggregate->args));
-		Expr	   *expr = without_cast(entry->expr);
+		Expr	   *expr = gs_plan_without_cast(entry->expr);
 
 		if (expr != entry->expr && !change_type(clause, exprType((Node *) expr)))
 			return NIL;
@@ -143,9 +134,8 @@ is_worth_it(PlannerInfo *root, Path *input, List *pathkeys, const Aggref *aggreg
 		gs_plan_path_has_columns(&columns[ngrouped], list_length(pathkeys) - ngrouped);
 }
 
-/* Does a group have so many rows? */
-static bool
-are_groups_large(PlannerInfo *root, double nrows, double least)
+bool
+gs_plan_are_groups_large(PlannerInfo *root, double nrows, double least)
 {
 	List	   *exprs = get_sortgrouplist_exprs(root->parse->groupClause, root->processed_tlist);
 
@@ -166,101 +156,12 @@ gs_plan_aggregates_pathkeys(PlannerInfo *root, Path *input)
 		const AggInfo *info = lfirst(lc);	/* no Node in PostgreSQL 15 */
 		const Aggref *aggregate = gs_aggregate(info);
 		List	   *pathkeys = list_concat_unique_ptr(list_copy(root->group_pathkeys),
-													  sort_pathkeys(root, aggregate));
+													  gs_plan_aggregate_pathkeys(root, aggregate));
 
 		if (list_length(pathkeys) > list_length(root->group_pathkeys))
 			return is_worth_it(root, input, pathkeys, aggregate) &&
-				are_groups_large(root, input->rows, LEAST_GROUP_ROWS) ? pathkeys :
+				gs_plan_are_groups_large(root, input->rows, LEAST_GROUP_ROWS) ? pathkeys :
 				root->group_pathkeys;
 	}
 	return root->group_pathkeys;
-}
-
-/* -------------------------------------------------------------------- medians */
-
-/* percentile_cont(0.5) or percentile_disc(0.5) of all rows. */
-static bool
-is_median(const Aggref *aggregate)
-{
-	const Const *fraction = aggregate->aggdirectargs == NIL ? NULL :
-		linitial(aggregate->aggdirectargs);
-
-	switch (aggregate->aggfnoid)
-	{
-		case F_PERCENTILE_CONT_FLOAT8_FLOAT8:
-		case F_PERCENTILE_CONT_FLOAT8_INTERVAL:
-		case F_PERCENTILE_DISC_FLOAT8_ANYELEMENT:
-			return IsA(fraction, Const) && !fraction->constisnull &&
-				DatumGetFloat8(fraction->constvalue) == 0.5 && aggregate->aggfilter == NULL;
-		default:
-			return false;
-	}
-}
-
-/* Does an aggregate sort by the default order of a type, or its opposite? */
-static bool
-sorts_by_default(const Aggref *aggregate, Oid type)
-{
-	const TypeCacheEntry *order = lookup_type_cache(type, TYPECACHE_LT_OPR | TYPECACHE_GT_OPR);
-	const Oid	operator = linitial_node(SortGroupClause, aggregate->aggorder)->sortop;
-
-	return operator == order->lt_opr || operator == order->gt_opr;
-}
-
-/*
- * Does an aggregate sort by a column as it is, or cast in a way that fails for no value and keeps
- * its order?  Otherwise it must see all values.
- */
-static bool
-sorts_by(const Aggref *aggregate, const GsSortColumn *column)
-{
-	const Oid	type = exprType((Node *) linitial_node(TargetEntry, aggregate->args)->expr);
-
-	switch (column->type)
-	{
-		case INT2OID:
-		case INT4OID:
-		case INT8OID:
-		case FLOAT4OID:
-			return type == column->type || (type == FLOAT8OID && sorts_by_default(aggregate, type));
-		default:
-			return type == column->type;
-	}
-}
-
-List *
-gs_plan_aggregates_median(PlannerInfo *root, Path *input)
-{
-	const int	ngrouped = list_length(root->group_pathkeys);
-	List	   *pathkeys = NIL;
-	GsSortColumn *columns;
-	GsKeyTraits traits;
-	GsPlanEstimate estimate;
-	ListCell   *lc;
-
-	foreach(lc, root->agginfos)
-	{
-		const AggInfo *info = lfirst(lc);	/* no Node in PostgreSQL 15 */
-		const Aggref *aggregate = gs_aggregate(info);
-		List	   *sorted = is_median(aggregate) ? sort_pathkeys(root, aggregate) : NIL;
-
-		if (sorted == NIL || (pathkeys != NIL && linitial(pathkeys) != linitial(sorted)))
-			return NIL;
-		pathkeys = sorted;
-	}
-	pathkeys = list_concat_unique_ptr(list_copy(root->group_pathkeys), pathkeys);
-	if (list_length(pathkeys) == ngrouped ||
-		!are_groups_large(root, input->rows, LEAST_MEDIAN_ROWS) ||
-		!gs_plan_path_estimate(root, input, pathkeys, &gs_plan_limit_none, &columns, &traits,
-							   &estimate) ||
-		!gs_plan_path_has_columns(&columns[ngrouped], 1))
-		return NIL;
-	foreach(lc, root->agginfos)
-	{
-		const AggInfo *info = lfirst(lc);
-
-		if (!sorts_by(gs_aggregate(info), &columns[ngrouped]))
-			return NIL;
-	}
-	return pathkeys;
 }

@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * plan_aggregates.h
- *	  In which order the rows of groups should arrive for aggregates that sort them, and whether
- *	  those in the middle are enough.
+ *	  In which order the rows of groups should arrive for aggregates that sort them.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,11 +17,13 @@
  */
 extern List *gs_plan_aggregates_pathkeys(PlannerInfo *root, Path *input);
 
-/*
- * The pathkeys of GROUP BY, followed by that of a value, if all aggregates of the query are medians
- * of it, which need only the rows in the middle of each group, and it is a column of the path or a
- * number that is only cast; else NIL.
- */
-extern List *gs_plan_aggregates_median(PlannerInfo *root, Path *input);
+/* The pathkeys of the order in which an aggregate sorts its rows; NIL: it does not, or unknown. */
+extern List *gs_plan_aggregate_pathkeys(PlannerInfo *root, const Aggref *aggregate);
+
+/* A number that is cast to another type of numbers, which changes no order; or the expression. */
+extern Expr *gs_plan_without_cast(Expr *expr);
+
+/* Do the groups of a query have so many rows, of nrows in all, by the estimate? */
+extern bool gs_plan_are_groups_large(PlannerInfo *root, double nrows, double least);
 
 #endif							/* GPUSORT_PLAN_AGGREGATES_H */

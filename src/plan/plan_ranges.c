@@ -27,6 +27,7 @@
 #include "node/node_gpusort.h"
 #include "plan/plan.h"
 #include "plan/plan_aggregates.h"
+#include "plan/plan_medians.h"
 #include "plan/plan_ranges.h"
 #include "store/store_device_choice.h"
 
@@ -621,7 +622,7 @@ add_ranges(UpperNodes *nodes, Path *partial)
 static void
 note_medians(UpperNodes *nodes, Path *input)
 {
-	List	   *pathkeys = gs_plan_aggregates_median(nodes->root, input);
+	List	   *pathkeys = gs_plan_medians_pathkeys(nodes->root, input);
 
 	nodes->medians = pathkeys != NIL;
 	if (nodes->medians)

@@ -20,6 +20,7 @@
 #include "pg_compat.h"
 #include "plan/plan.h"
 #include "plan/plan_cost.h"
+#include "plan/plan_medians.h"
 
 #include "commands/explain.h"
 #include "executor/execdesc.h"
@@ -306,6 +307,14 @@ share_sort(Plan *plan)
 		gs_sort_node_share((CustomScan *) plan);
 }
 
+/* Does a node return only the rows in the middle of each group? */
+static bool
+returns_middle(const Plan *plan)
+{
+	return gs_node_is_gpusort(plan) &&
+		gs_node_group_limit((const CustomScan *) plan) == GS_GROUP_MIDDLE;
+}
+
 /* No bound, for a node that is read to the end only if the one above is. */
 static GsPlanLimit
 unbounded(const GsPlanLimit *bound)
@@ -428,6 +437,8 @@ rewrite_plan(Plan *plan, GsPlanLimit bound, const Rewrite *rewrite)
 	plan->righttree = rewrite_plan(plan->righttree, right_bound, rewrite);
 	if (IsA(plan, GatherMerge) && rewrite->sort == NULL)
 		share_sort(plan->lefttree);
+	if (IsA(plan, Agg) && rewrite->sort == NULL && returns_middle(plan->lefttree))
+		gs_plan_medians_replace((Agg *) plan);
 
 	if ((IsA(plan, Sort) || IsA(plan, IncrementalSort)) && plan->lefttree != NULL &&
 		(rewrite->sort == NULL || rewrite->sort == (Sort *) plan))

@@ -11,9 +11,7 @@
  * rows alone.  NULLs do not count.  While the rows of a group arrive, those from the lower middle
  * on are kept: every second row that is added moves it by one.
  *
- * If they exceed half of work_mem, all that are kept are returned, and those that follow.  In
- * place of each row that is no longer there, the first row of these is returned once more.  It
- * sorts after all of them, and not after the middle, which so remains where it was.
+ * If they exceed half of work_mem, a tuplestore gets them and all that follow.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,6 +24,10 @@
 #include "access/tupmacs.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
+#include "utils/tuplestore.h"
+
+/* Between two interrupt checks. */
+#define ROWS_SKIPPED	10000
 
 struct GsGroupRows
 {
@@ -42,10 +44,7 @@ struct GsGroupRows
 	Size		allocated;
 	Size		start;			/* of the first row that is kept */
 	Size		end;			/* of the last one */
-	uint64		nrepeats;		/* how often the first row that is kept is yet to be returned in
-								 * place of others */
-	uint64		nreturned;		/* how many of those that are kept are yet to be returned */
-	bool		returns_rest;	/* after them, the other rows of the group are */
+	int			nreturned;		/* how many of those that are kept are yet to be returned */
 };
 
 static void
@@ -175,7 +174,75 @@ is_full(const GsGroupRows *rows)
 	return rows->nrows > 0 && rows->end - rows->start > (Size) work_mem * 1024 / 2;
 }
 
-/* Reads a group, or of one of which too many rows would be kept, a part.  False: there is none. */
+/* Skips rows of a tuplestore. */
+static void
+skip(Tuplestorestate *stored, uint64 count)
+{
+	while (count > 0)
+	{
+		const uint64 some = Min(count, ROWS_SKIPPED);
+
+		CHECK_FOR_INTERRUPTS();
+		(void) tuplestore_skiptuples(stored, some, true);
+		count -= some;
+	}
+}
+
+static void
+store_row(Tuplestorestate *stored, const MinimalTupleData *row, TupleTableSlot *slot)
+{
+	ExecStoreMinimalTuple(unconstify(MinimalTupleData *, row), slot, false);
+	tuplestore_puttupleslot(stored, slot);
+}
+
+/* How many rows are in the middle of the group. */
+static int
+middle_rows(const GsGroupRows *rows)
+{
+	return rows->nrows > 0 && rows->nrows % 2 == 0 ? 2 : 1;
+}
+
+/*
+ * Reads the rest of a group that exceeds memory, and keeps the rows in its middle.  Returns the
+ * first row of the next group.
+ */
+static const void *
+read_large_group(GsSortState *state)
+{
+	GsGroupRows *rows = state->participants.group_rows;
+	const uint64 ndropped = (rows->nrows - 1) / 2;
+	MemoryContext old = MemoryContextSwitchTo(state->store.context);
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(state->spec.desc, &TTSOpsMinimalTuple);
+	Tuplestorestate *stored = tuplestore_begin_heap(false, false, work_mem);
+	const void *row;
+
+	MemoryContextSwitchTo(old);
+	for (; rows->start < rows->end; drop_first(rows))
+		store_row(stored, first_kept(rows), slot);
+	pfree(rows->kept);
+	rows->kept = NULL;
+	rows->allocated = rows->start = rows->end = 0;
+	while ((row = rows->next_row(state)) != NULL && is_of_group(state, row))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!has_value(state, row))
+			continue;
+		store_row(stored, row, slot);
+		rows->nrows++;
+	}
+	skip(stored, (rows->nrows - 1) / 2 - ndropped);
+	for (int i = 0; i < middle_rows(rows); i++)
+	{
+		if (!tuplestore_gettupleslot(stored, true, false, slot))
+			elog(ERROR, "could not read the middle of a group");
+		keep(state, ((MinimalTupleTableSlot *) slot)->mintuple);
+	}
+	ExecDropSingleTupleTableSlot(slot);
+	tuplestore_end(stored);
+	return row;
+}
+
+/* Reads a group, and keeps the rows in its middle.  False: there is none. */
 static bool
 read_group(GsSortState *state)
 {
@@ -188,49 +255,28 @@ read_group(GsSortState *state)
 	rows->start = rows->end = 0;
 	do
 	{
-		add_row(state, row);
-		if (is_full(rows))
-		{
-			rows->nrepeats = (rows->nrows - 1) / 2;
-			rows->nreturned = rows->nrows - rows->nrepeats;
-			rows->returns_rest = true;
-			return true;
-		}
 		CHECK_FOR_INTERRUPTS();
-		row = rows->next_row(state);
+		add_row(state, row);
+		row = is_full(rows) ? read_large_group(state) : rows->next_row(state);
 	} while (row != NULL && is_of_group(state, row));
 	rows->next = row;
 	rows->at_end = row == NULL;
-	rows->nreturned = rows->nrows > 0 && rows->nrows % 2 == 0 ? 2 : 1;
+	rows->nreturned = middle_rows(rows);
 	return true;
 }
 
-/* The next row that keeps the middle of its group where it is. */
+/* The next row in the middle of its group. */
 static const void *
 next_of_middle(GsSortState *state)
 {
 	GsGroupRows *rows = state->participants.group_rows;
 	const void *row;
 
-	if (rows->returns_rest && rows->nreturned == 0)
-	{
-		row = rows->next_row(state);
-		if (row != NULL && is_of_group(state, row))
-			return row;
-		rows->returns_rest = false;
-		rows->next = row;
-		rows->at_end = row == NULL;
-	}
 	if (rows->nreturned == 0 && (rows->at_end || !read_group(state)))
 		return NULL;
 	row = first_kept(rows);
-	if (rows->nrepeats > 0)
-		rows->nrepeats--;
-	else
-	{
-		drop_first(rows);
-		rows->nreturned--;
-	}
+	drop_first(rows);
+	rows->nreturned--;
 	return row;
 }
 
@@ -242,11 +288,9 @@ gs_sort_group_rows_next(GsSortState *state, GsNextRow next_row)
 	if (state->spec.group_limit == 0)
 		return next_row(state);
 	if (participants->group_rows == NULL)
-	{
 		participants->group_rows = MemoryContextAllocZero(state->store.context,
 														  sizeof(GsGroupRows));
-		participants->group_rows->next_row = next_row;
-	}
+	participants->group_rows->next_row = next_row;
 	return state->spec.group_limit == GS_GROUP_MIDDLE ? next_of_middle(state) :
 		next_of_first(state);
 }

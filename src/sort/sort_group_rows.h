@@ -10,7 +10,7 @@
 
 #include "sort/sort_state.h"
 
-/* The next row of this participant's ranges; NULL: there is none.  Valid until the next call. */
+/* The next row of this participant; NULL: there is none.  Valid until the next call. */
 typedef const void *(*GsNextRow) (GsSortState *state);
 
 /* The next of these that is needed, by spec.group_limit. */

@@ -137,6 +137,15 @@ next_row(GsSortState *state)
 	return row;
 }
 
+/* The next row, without ranges. */
+static const void *
+next_of_all(GsSortState *state)
+{
+	TupleTableSlot *slot = gs_sort_next(state, true);
+
+	return TupIsNull(slot) ? NULL : ((MinimalTupleTableSlot *) slot)->mintuple;
+}
+
 /* Are there no ranges, as the plan does not run in parallel or one participant has read all? */
 static bool
 returns_all(const GsSortParticipants *participants)
@@ -144,33 +153,35 @@ returns_all(const GsSortParticipants *participants)
 	return participants->ranges == NULL || gs_share_ranges_alone(participants->ranges);
 }
 
-static TupleTableSlot *
-end_ranges(GsSortState *state)
+/* The next row, whose order and number are verified (gpusort.verify). */
+static const void *
+next_verified(GsSortState *state)
 {
-	state->participants.in_ranges = false;
-	gs_store_begin_output(&state->store, 0);
-	return ExecClearTuple(state->spec.slot);
+	GsOutputVerification *verification = state->output.verification;
+	const void *row = state->participants.in_ranges ? next_row(state) : next_of_all(state);
+
+	/* a participant takes its ranges in their order */
+	if (row != NULL)
+		gs_verify_output_row(verification,
+							 gs_store_row_to_slot(&state->store, row, state->spec.slot));
+	else if (returns_all(&state->participants))
+		gs_verify_output_end(verification, gs_store_nneeded(&state->store));
+	return row;
 }
 
 TupleTableSlot *
 gs_sort_ranges_next(GsSortState *state)
 {
-	GsOutputVerification *verification = state->output.verification;
-	TupleTableSlot *slot;
+	const GsNextRow next = state->output.verification != NULL ? next_verified :
+		state->participants.in_ranges ? next_row : next_of_all;
+	const void *row = gs_sort_group_rows_next(state, next);
 
+	if (row != NULL)
+		return gs_store_row_to_slot(&state->store, row, state->spec.slot);
 	if (state->participants.in_ranges)
 	{
-		const void *row = gs_sort_group_rows_next(state, next_row);
-
-		slot = row == NULL ? end_ranges(state) :
-			gs_store_row_to_slot(&state->store, row, state->spec.slot);
+		state->participants.in_ranges = false;
+		gs_store_begin_output(&state->store, 0);
 	}
-	else
-		slot = gs_sort_next(state, true);
-	/* a participant takes its ranges in their order */
-	if (verification != NULL && !TupIsNull(slot))
-		gs_verify_output_row(verification, slot);
-	else if (verification != NULL && returns_all(&state->participants))
-		gs_verify_output_end(verification, gs_store_nneeded(&state->store));
-	return slot;
+	return ExecClearTuple(state->spec.slot);
 }
