@@ -268,8 +268,10 @@ foreach my $settings ('engine = cpu', 'engine = cuda')
 $node->safe_psql('postgres', q{
 	CREATE TABLE integers AS SELECT g AS id, hashint4(g) AS i, (hashint4(g) % 1000)::int2 AS s, CASE WHEN g % 7 > 0 THEN hashint8extended(g, 1) END AS l, hashint4(g) / 7.0::float8 AS f
 		FROM generate_series(1, 60000) g;
+	CREATE TABLE large AS SELECT i::bigint FROM integers;
 	ALTER TABLE integers SET (parallel_workers = 3);
-	ANALYZE integers;
+	ALTER TABLE large SET (parallel_workers = 3);
+	ANALYZE integers, large;
 	CREATE FUNCTION digit_less(int, int) RETURNS bool IMMUTABLE PARALLEL SAFE LANGUAGE sql AS 'SELECT abs($1 % 10000) < abs($2 % 10000)';
 	CREATE FUNCTION digit_greater(int, int) RETURNS bool IMMUTABLE PARALLEL SAFE LANGUAGE sql AS 'SELECT abs($1 % 10000) > abs($2 % 10000)';
 	CREATE FUNCTION digit_equal(int, int) RETURNS bool IMMUTABLE PARALLEL SAFE LANGUAGE sql AS 'SELECT abs($1 % 10000) = abs($2 % 10000)';
@@ -306,6 +308,13 @@ foreach my $case (
 		is($node->safe_psql('postgres', "SET work_mem = '64kB'; SELECT in_function(\$\$$ranges\$\$)"), $right, "$medians by $group: right in a function");
 	}
 }
+
+# Columns that a join makes equal may have two types.
+my $joined = 'SELECT a.s, percentile_disc(0.5) WITHIN GROUP (ORDER BY a.i) AS d, percentile_cont(0.5) WITHIN GROUP (ORDER BY b.i) AS c FROM integers a JOIN large b ON a.i = b.i GROUP BY a.s';
+my $explained = $node->safe_psql('postgres', "EXPLAIN (VERBOSE) $joined");
+ok($explained =~ /Output:.*percentile_disc.*Rows per Range Key: middle/s && $explained !~ /\bmin\(/, 'medians of two types are not replaced');
+is($node->safe_psql('postgres', "SELECT md5(string_agg(r::text, ' ' ORDER BY s)) FROM ($joined) r"),
+	$node->safe_psql('postgres', "SET gpusort.enabled = off; SET max_parallel_workers_per_gather = 0; SELECT md5(string_agg(r::text, ' ' ORDER BY s)) FROM ($joined) r"), 'and right');
 
 # EXPLAIN (GPUSORT) walks the finished plan again.
 like($node->safe_psql('postgres', "SET gpusort.force = off; SET gpusort.min_rows = 15000; SET parallel_tuple_cost = 1;"

@@ -175,13 +175,24 @@ enum
 	AGGREGATE_LAST
 };
 
-/* Finds a median that cannot be replaced. */
+/*
+ * Finds a median that cannot be replaced, or is not of the value that the first one is of: columns
+ * that a join makes equal may have two types, and there is one first and one last value.
+ */
 static bool
 find_other(Node *node, void *context)
 {
-	return node != NULL &&
-		(IsA(node, Aggref) ? !is_replaceable((const Aggref *) node) :
-		 expression_tree_walker(node, find_other, context));
+	Expr	  **first = context;
+	Expr	   *value;
+
+	if (node == NULL)
+		return false;
+	if (!IsA(node, Aggref))
+		return expression_tree_walker(node, find_other, context);
+	value = gs_plan_without_cast(argument_of((const Aggref *) node));
+	if (*first == NULL)
+		*first = value;
+	return !is_replaceable((const Aggref *) node) || !equal(value, *first);
 }
 
 /* The first or the last of the rows in the order of a median. */
@@ -251,8 +262,9 @@ void
 gs_plan_medians_replace(Agg *agg)
 {
 	Plan	   *plan = &agg->plan;
+	Expr	   *value = NULL;
 
-	if (find_other((Node *) plan->targetlist, NULL) || find_other((Node *) plan->qual, NULL))
+	if (find_other((Node *) plan->targetlist, &value) || find_other((Node *) plan->qual, &value))
 		return;
 	plan->targetlist = (List *) replace_median((Node *) plan->targetlist, NULL);
 	plan->qual = (List *) replace_median((Node *) plan->qual, NULL);
