@@ -264,9 +264,10 @@ foreach my $settings ('engine = cpu', 'engine = cuda')
 	}
 }
 
-# Medians of integers: min() and max() of the rows in the middle, in every way in which these are found.
+# Medians of integers, dates and timestamps: min() and max() of the rows in the middle, in every way in which these are found.
 $node->safe_psql('postgres', q{
-	CREATE TABLE integers AS SELECT g AS id, hashint4(g) AS i, (hashint4(g) % 1000)::int2 AS s, CASE WHEN g % 7 > 0 THEN hashint8extended(g, 1) END AS l, hashint4(g) / 7.0::float8 AS f
+	CREATE TABLE integers AS SELECT g AS id, hashint4(g) AS i, (hashint4(g) % 1000)::int2 AS s, CASE WHEN g % 7 > 0 THEN hashint8extended(g, 1) END AS l, hashint4(g) / 7.0::float8 AS f,
+			date '2020-01-01' + hashint4(g) % 100000 AS d, timestamp '2020-01-01' + hashint4(g) % 1000000 * interval '1 s' AS t, CASE WHEN g % 1000 = 0 THEN '-infinity' ELSE now() + hashint4(g) * interval '1 s' END AS z
 		FROM generate_series(1, 60000) g;
 	CREATE TABLE large AS SELECT i::bigint FROM integers;
 	ALTER TABLE integers SET (parallel_workers = 3);
@@ -286,6 +287,7 @@ foreach my $case (
 	[ 'percentile_cont(0.5) WITHIN GROUP (ORDER BY i)', 1 ], [ 'percentile_cont(0.5) WITHIN GROUP (ORDER BY l DESC)', 1 ],
 	[ 'percentile_disc(0.5) WITHIN GROUP (ORDER BY s DESC NULLS LAST), -percentile_cont(0.5) WITHIN GROUP (ORDER BY s DESC NULLS LAST)', 1 ],
 	[ 'percentile_disc(0.5) WITHIN GROUP (ORDER BY l), percentile_cont(0.5) WITHIN GROUP (ORDER BY l)', 1 ], [ 'percentile_disc(0.5) WITHIN GROUP (ORDER BY i::float8)', 1 ],
+	[ 'percentile_disc(0.5) WITHIN GROUP (ORDER BY d DESC)', 1 ], [ 'percentile_disc(0.5) WITHIN GROUP (ORDER BY t)', 1 ], [ 'percentile_disc(0.5) WITHIN GROUP (ORDER BY z)', 1 ],
 	[ 'percentile_cont(0.5) WITHIN GROUP (ORDER BY f)', 0 ], [ 'abs(percentile_disc(0.5) WITHIN GROUP (ORDER BY i USING |<|) % 10000)', 0 ])
 {
 	my ($medians, $replaced) = @$case;
@@ -300,7 +302,7 @@ foreach my $case (
 		my $explained = $node->safe_psql('postgres', "EXPLAIN (VERBOSE) $ranges");
 
 		like($explained, qr/Rows per Range Key: middle/, "$medians by $group: only the rows in the middle");
-		is($explained =~ /Output:.*\bmin\(|Output:.*\bmax\(/ ? 1 : 0, $replaced, "$medians by $group: min() and max() if it is an integer");
+		is($explained =~ /Output:.*\bmin\(|Output:.*\bmax\(/ ? 1 : 0, $replaced, "$medians by $group: min() and max() if equal values are identical");
 		foreach my $settings ('gpusort.engine = cpu', 'gpusort.engine = cuda', "work_mem = '64kB'", 'max_parallel_workers = 0', 'gpusort.verify = on')
 		{
 			is($node->safe_psql('postgres', "SET $settings; $ranges"), $right, "$medians by $group: right, $settings");

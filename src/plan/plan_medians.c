@@ -8,15 +8,15 @@
  * rows 3.80 and 3.19 s, of 10 rows 5.83 and 5.04 s (three queries each, 2 busy cores of an Intel
  * Xeon, PostgreSQL 18.6, 2026-11-28).
  *
- * The aggregate still begins a tuplesort for each group.  Of one or two integers, min() and max()
- * give the median, too:
+ * The aggregate still begins a tuplesort for each group.  Of one or two rows, min() and max() give
+ * the median, too:
  *
  *	  percentile_disc(0.5)		first
  *	  percentile_cont(0.5)		first + 0.5 * (last - first)
  *
  * This is the formula by which PostgreSQL interpolates (float8_lerp() in orderedsetaggs.c), so the
  * last bit agrees.  It would not for floating-point numbers where a zero has a sign or a difference
- * overflows.
+ * overflows; and numerics may be equal but not identical.
  *
  * 3 M rows in 950,000 groups, default settings, 2 cores of an Intel Xeon: 2.1 times as fast as
  * PostgreSQL without this, 3.1 with it.  In groups of 1, 2 and 3 rows: the planner's choice without
@@ -69,7 +69,7 @@ argument_of(const Aggref *median)
 	return linitial_node(TargetEntry, median->args)->expr;
 }
 
-/* min() or max() of a type; InvalidOid: the type is no integer. */
+/* min() or max() of a type whose equal values are identical; InvalidOid: another type. */
 static Oid
 find_extreme(Oid type, bool greatest)
 {
@@ -81,6 +81,12 @@ find_extreme(Oid type, bool greatest)
 			return greatest ? F_MAX_INT4 : F_MIN_INT4;
 		case INT8OID:
 			return greatest ? F_MAX_INT8 : F_MIN_INT8;
+		case DATEOID:
+			return greatest ? F_MAX_DATE : F_MIN_DATE;
+		case TIMESTAMPOID:
+			return greatest ? F_MAX_TIMESTAMP : F_MIN_TIMESTAMP;
+		case TIMESTAMPTZOID:
+			return greatest ? F_MAX_TIMESTAMPTZ : F_MIN_TIMESTAMPTZ;
 		default:
 			return InvalidOid;
 	}
