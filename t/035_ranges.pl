@@ -266,7 +266,7 @@ foreach my $settings ('engine = cpu', 'engine = cuda')
 
 # Medians of integers, dates and timestamps: min() and max() of the rows in the middle, in every way in which these are found.
 $node->safe_psql('postgres', q{
-	CREATE TABLE integers AS SELECT g AS id, hashint4(g) AS i, (hashint4(g) % 1000)::int2 AS s, CASE WHEN g % 7 > 0 THEN hashint8extended(g, 1) END AS l, hashint4(g) / 7.0::float8 AS f,
+	CREATE TABLE integers AS SELECT g AS id, hashint4(g) AS i, (hashint4(g) % 1000)::int2 AS s, CASE WHEN g % 7 > 0 THEN hashint8extended(g, 1) END AS l, hashint4(g) / 7.0::float8 AS f, (hashint4(g) / 7)::numeric(14, 2) AS n, (hashint4(g) / 7)::numeric AS m,
 			date '2020-01-01' + hashint4(g) % 100000 AS d, timestamp '2020-01-01' + hashint4(g) % 1000000 * interval '1 s' AS t, CASE WHEN g % 1000 = 0 THEN '-infinity' ELSE now() + hashint4(g) * interval '1 s' END AS z
 		FROM generate_series(1, 60000) g;
 	CREATE TABLE large AS SELECT i::bigint FROM integers;
@@ -287,6 +287,7 @@ foreach my $case (
 	[ 'percentile_cont(0.5) WITHIN GROUP (ORDER BY i)', 1 ], [ 'percentile_cont(0.5) WITHIN GROUP (ORDER BY l DESC)', 1 ],
 	[ 'percentile_disc(0.5) WITHIN GROUP (ORDER BY s DESC NULLS LAST), -percentile_cont(0.5) WITHIN GROUP (ORDER BY s DESC NULLS LAST)', 1 ],
 	[ 'percentile_disc(0.5) WITHIN GROUP (ORDER BY l), percentile_cont(0.5) WITHIN GROUP (ORDER BY l)', 1 ], [ 'percentile_disc(0.5) WITHIN GROUP (ORDER BY i::float8)', 1 ],
+	[ 'percentile_cont(0.5) WITHIN GROUP (ORDER BY n), percentile_disc(0.5) WITHIN GROUP (ORDER BY n)', 1 ], [ 'percentile_disc(0.5) WITHIN GROUP (ORDER BY m)', 0 ],
 	[ 'percentile_disc(0.5) WITHIN GROUP (ORDER BY d DESC)', 1 ], [ 'percentile_disc(0.5) WITHIN GROUP (ORDER BY t)', 1 ], [ 'percentile_disc(0.5) WITHIN GROUP (ORDER BY z)', 1 ],
 	[ 'percentile_cont(0.5) WITHIN GROUP (ORDER BY f)', 0 ], [ 'abs(percentile_disc(0.5) WITHIN GROUP (ORDER BY i USING |<|) % 10000)', 0 ])
 {
@@ -309,6 +310,20 @@ foreach my $case (
 		}
 		is($node->safe_psql('postgres', "SET work_mem = '64kB'; SELECT in_function(\$\$$ranges\$\$)"), $right, "$medians by $group: right in a function");
 	}
+}
+
+# A numeric may exceed double precision, if not its declaration.
+$node->safe_psql('postgres', q{
+	CREATE TABLE numerics AS SELECT g AS id, g % 100 AS k, g::numeric AS a, g::numeric(14, 2) AS b, g::numeric(400, 2) AS c, round(g::numeric, -1)::numeric(5, -1) AS d FROM generate_series(1, 60000) g;
+	ALTER TABLE numerics SET (parallel_workers = 3);
+	ANALYZE numerics;
+});
+foreach my $case ([ 'a', 0 ], [ 'b', 1 ], [ 'c', 0 ], [ 'd', 0 ])
+{
+	my ($column, $middle) = @$case;
+	my $medians = "SELECT k, percentile_cont(0.5) WITHIN GROUP (ORDER BY $column) FROM numerics GROUP BY k";
+
+	is($node->safe_psql('postgres', "EXPLAIN (VERBOSE) $medians") =~ /min\(.*Rows per Range Key: middle/s ? 1 : 0, $middle, "$medians: only the middle, if no value can exceed double precision");
 }
 
 # Columns that a join makes equal may have two types.

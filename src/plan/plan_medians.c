@@ -16,7 +16,7 @@
  *
  * This is the formula by which PostgreSQL interpolates (float8_lerp() in orderedsetaggs.c), so the
  * last bit agrees.  It would not for floating-point numbers where a zero has a sign or a difference
- * overflows; and numerics may be equal but not identical.
+ * overflows.  Numerics may be equal but not identical, unless their column has a scale.
  *
  * 3 M rows in 950,000 groups, default settings, 2 cores of an Intel Xeon: 2.1 times as fast as
  * PostgreSQL without this, 3.1 with it.  In groups of 1, 2 and 3 rows: the planner's choice without
@@ -42,6 +42,9 @@
 
 /* The least rows of a group, that those in the middle are worth it by themselves. */
 #define LEAST_ROWS	4
+
+/* The most digits of a numeric that surely is in the range of double precision. */
+#define MOST_DIGITS	300
 
 /* percentile_cont(0.5) or percentile_disc(0.5) of all rows. */
 static bool
@@ -69,11 +72,24 @@ argument_of(const Aggref *median)
 	return linitial_node(TargetEntry, median->args)->expr;
 }
 
-/* min() or max() of a type whose equal values are identical; InvalidOid: another type. */
-static Oid
-find_extreme(Oid type, bool greatest)
+/*
+ * Has a numeric a scale, and so few digits that its cast to double precision, and the difference of
+ * two, cannot overflow?
+ */
+static bool
+is_bounded(int32 typmod)
 {
-	switch (type)
+	const int	precision = (typmod - VARHDRSZ) >> 16;
+	const int	scale = (typmod - VARHDRSZ) & 0x7FF;	/* negative ones have the highest bit */
+
+	return typmod >= (int32) VARHDRSZ && precision <= MOST_DIGITS && scale < 0x400;
+}
+
+/* min() or max() of values of which equal ones are identical; InvalidOid: others. */
+static Oid
+find_extreme(Expr *value, bool greatest)
+{
+	switch (exprType((Node *) value))
 	{
 		case INT2OID:
 			return greatest ? F_MAX_INT2 : F_MIN_INT2;
@@ -87,6 +103,9 @@ find_extreme(Oid type, bool greatest)
 			return greatest ? F_MAX_TIMESTAMP : F_MIN_TIMESTAMP;
 		case TIMESTAMPTZOID:
 			return greatest ? F_MAX_TIMESTAMPTZ : F_MIN_TIMESTAMPTZ;
+		case NUMERICOID:
+			return !is_bounded(exprTypmod((Node *) value)) ? InvalidOid :
+				greatest ? F_MAX_NUMERIC : F_MIN_NUMERIC;
 		default:
 			return InvalidOid;
 	}
@@ -110,7 +129,7 @@ is_replaceable(const Aggref *median)
 	Expr	   *argument = argument_of(median);
 	bool		descending;
 
-	return OidIsValid(find_extreme(exprType((Node *) gs_plan_without_cast(argument)), false)) &&
+	return OidIsValid(find_extreme(gs_plan_without_cast(argument), false)) &&
 		sorts_by_default(median, exprType((Node *) argument), &descending);
 }
 
@@ -121,19 +140,24 @@ is_replaceable(const Aggref *median)
 static bool
 sorts_by(const Aggref *aggregate, const GsSortColumn *column)
 {
-	const Oid	type = exprType((Node *) argument_of(aggregate));
+	Expr	   *argument = argument_of(aggregate);
+	const Oid	type = exprType((Node *) argument);
 	bool		descending;
 
+	if (type == column->type || type != FLOAT8OID)
+		return type == column->type;
 	switch (column->type)
 	{
 		case INT2OID:
 		case INT4OID:
 		case INT8OID:
 		case FLOAT4OID:
-			return type == column->type ||
-				(type == FLOAT8OID && sorts_by_default(aggregate, type, &descending));
+			return sorts_by_default(aggregate, type, &descending);
+		case NUMERICOID:
+			return sorts_by_default(aggregate, type, &descending) &&
+				is_bounded(exprTypmod((Node *) gs_plan_without_cast(argument)));
 		default:
-			return type == column->type;
+			return false;
 	}
 }
 
@@ -218,7 +242,7 @@ extreme(const Aggref *median, int number)
 	bool		descending;
 
 	(void) sorts_by_default(median, exprType((Node *) argument), &descending);
-	aggregate->aggfnoid = find_extreme(type, descending == (number == AGGREGATE_FIRST));
+	aggregate->aggfnoid = find_extreme(value, descending == (number == AGGREGATE_FIRST));
 	aggregate->aggtype = type;
 	aggregate->aggtranstype = type;
 	aggregate->aggargtypes = list_make1_oid(type);
