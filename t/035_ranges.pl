@@ -314,11 +314,11 @@ foreach my $case (
 
 # A numeric may exceed double precision, if not its declaration.
 $node->safe_psql('postgres', q{
-	CREATE TABLE numerics AS SELECT g AS id, g % 100 AS k, g::numeric AS a, g::numeric(14, 2) AS b, g::numeric(400, 2) AS c, round(g::numeric, -1)::numeric(5, -1) AS d FROM generate_series(1, 60000) g;
+	CREATE TABLE numerics AS SELECT g AS id, g % 100 AS k, g::numeric AS a, g::numeric(14, 2) AS b, g::numeric(400, 2) AS c, round(g::numeric, -1)::numeric(5, -1) AS d, 0::numeric(5, 400) AS e FROM generate_series(1, 60000) g;
 	ALTER TABLE numerics SET (parallel_workers = 3);
 	ANALYZE numerics;
 });
-foreach my $case ([ 'a', 0 ], [ 'b', 1 ], [ 'c', 0 ], [ 'd', 0 ])
+foreach my $case ([ 'a', 0 ], [ 'b', 1 ], [ 'c', 0 ], [ 'd', 0 ], [ 'e', 0 ])
 {
 	my ($column, $middle) = @$case;
 	my $medians = "SELECT k, percentile_cont(0.5) WITHIN GROUP (ORDER BY $column) FROM numerics GROUP BY k";

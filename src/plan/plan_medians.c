@@ -43,7 +43,7 @@
 /* The least rows of a group, that those in the middle are worth it by themselves. */
 #define LEAST_ROWS	4
 
-/* The most digits of a numeric that surely is in the range of double precision. */
+/* The most digits, and the largest scale, of a numeric that is in the range of double precision. */
 #define MOST_DIGITS	300
 
 /* percentile_cont(0.5) or percentile_disc(0.5) of all rows. */
@@ -73,16 +73,16 @@ argument_of(const Aggref *median)
 }
 
 /*
- * Has a numeric a scale, and so few digits that its cast to double precision, and the difference of
- * two, cannot overflow?
+ * Has a numeric a scale, and so few digits that no cast to double precision, nor the difference of
+ * two, is out of range?
  */
 static bool
 is_bounded(int32 typmod)
 {
 	const int	precision = (typmod - VARHDRSZ) >> 16;
-	const int	scale = (typmod - VARHDRSZ) & 0x7FF;	/* negative ones have the highest bit */
+	const int	scale = (typmod - VARHDRSZ) & 0x7FF;	/* large if it is negative */
 
-	return typmod >= (int32) VARHDRSZ && precision <= MOST_DIGITS && scale < 0x400;
+	return typmod >= (int32) VARHDRSZ && Max(precision, scale) <= MOST_DIGITS;
 }
 
 /* min() or max() of values of which equal ones are identical; InvalidOid: others. */
