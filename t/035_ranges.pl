@@ -264,7 +264,7 @@ foreach my $settings ('engine = cpu', 'engine = cuda')
 	}
 }
 
-# Medians of integers, dates and timestamps: min() and max() of the rows in the middle, in every way in which these are found.
+# Medians of integers, numerics with a scale, dates and timestamps: min() and max() of the rows in the middle, in every way in which these are found.
 $node->safe_psql('postgres', q{
 	CREATE TABLE integers AS SELECT g AS id, hashint4(g) AS i, (hashint4(g) % 1000)::int2 AS s, CASE WHEN g % 7 > 0 THEN hashint8extended(g, 1) END AS l, hashint4(g) / 7.0::float8 AS f, (hashint4(g) / 7)::numeric(14, 2) AS n, (hashint4(g) / 7)::numeric AS m,
 			date '2020-01-01' + hashint4(g) % 100000 AS d, timestamp '2020-01-01' + hashint4(g) % 1000000 * interval '1 s' AS t, CASE WHEN g % 1000 = 0 THEN '-infinity' ELSE now() + hashint4(g) * interval '1 s' END AS z

@@ -111,12 +111,13 @@ find_extreme(Expr *value, bool greatest)
 	}
 }
 
-/* Does an aggregate sort by the default order of a type, or its opposite, descending? */
+/* Does a median sort by the default order of its type, or the opposite, descending? */
 static bool
-sorts_by_default(const Aggref *aggregate, Oid type, bool *descending)
+sorts_by_default(const Aggref *median, bool *descending)
 {
-	const TypeCacheEntry *order = lookup_type_cache(type, TYPECACHE_LT_OPR | TYPECACHE_GT_OPR);
-	const Oid	operator = linitial_node(SortGroupClause, aggregate->aggorder)->sortop;
+	const TypeCacheEntry *order = lookup_type_cache(exprType((Node *) argument_of(median)),
+													TYPECACHE_LT_OPR | TYPECACHE_GT_OPR);
+	const Oid	operator = linitial_node(SortGroupClause, median->aggorder)->sortop;
 
 	*descending = operator == order->gt_opr;
 	return operator == order->lt_opr || *descending;
@@ -126,11 +127,10 @@ sorts_by_default(const Aggref *aggregate, Oid type, bool *descending)
 static bool
 is_replaceable(const Aggref *median)
 {
-	Expr	   *argument = argument_of(median);
 	bool		descending;
 
-	return OidIsValid(find_extreme(gs_plan_without_cast(argument), false)) &&
-		sorts_by_default(median, exprType((Node *) argument), &descending);
+	return OidIsValid(find_extreme(gs_plan_without_cast(argument_of(median)), false)) &&
+		sorts_by_default(median, &descending);
 }
 
 /*
@@ -152,9 +152,9 @@ sorts_by(const Aggref *aggregate, const GsSortColumn *column)
 		case INT4OID:
 		case INT8OID:
 		case FLOAT4OID:
-			return sorts_by_default(aggregate, type, &descending);
+			return sorts_by_default(aggregate, &descending);
 		case NUMERICOID:
-			return sorts_by_default(aggregate, type, &descending) &&
+			return sorts_by_default(aggregate, &descending) &&
 				is_bounded(exprTypmod((Node *) gs_plan_without_cast(argument)));
 		default:
 			return false;
@@ -241,7 +241,7 @@ extreme(const Aggref *median, int number)
 	FuncExpr   *cast;
 	bool		descending;
 
-	(void) sorts_by_default(median, exprType((Node *) argument), &descending);
+	(void) sorts_by_default(median, &descending);
 	aggregate->aggfnoid = find_extreme(value, descending == (number == AGGREGATE_FIRST));
 	aggregate->aggtype = type;
 	aggregate->aggtranstype = type;

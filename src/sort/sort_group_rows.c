@@ -288,9 +288,11 @@ gs_sort_group_rows_next(GsSortState *state, GsNextRow next_row)
 	if (state->spec.group_limit == 0)
 		return next_row(state);
 	if (participants->group_rows == NULL)
+	{
 		participants->group_rows = MemoryContextAllocZero(state->store.context,
 														  sizeof(GsGroupRows));
-	participants->group_rows->next_row = next_row;
+		participants->group_rows->next_row = next_row;
+	}
 	return state->spec.group_limit == GS_GROUP_MIDDLE ? next_of_middle(state) :
 		next_of_first(state);
 }

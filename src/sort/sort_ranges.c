@@ -122,9 +122,9 @@ next_in_range(GsStore *store)
 	return gs_store_step(store, true) ? gs_store_row_at(store, store->position, true) : NULL;
 }
 
-/* The next row; after the last one of a range, that of the next range. */
+/* The next row of ranges; after the last one of a range, that of the next range. */
 static const void *
-next_row(GsSortState *state)
+next_of_ranges(GsSortState *state)
 {
 	const void *row;
 
@@ -137,12 +137,15 @@ next_row(GsSortState *state)
 	return row;
 }
 
-/* The next row, without ranges. */
+/* The next row, with ranges or without. */
 static const void *
-next_of_all(GsSortState *state)
+next_row(GsSortState *state)
 {
-	TupleTableSlot *slot = gs_sort_next(state, true);
+	TupleTableSlot *slot;
 
+	if (state->participants.in_ranges)
+		return next_of_ranges(state);
+	slot = gs_sort_next(state, true);
 	return TupIsNull(slot) ? NULL : ((MinimalTupleTableSlot *) slot)->mintuple;
 }
 
@@ -158,7 +161,7 @@ static const void *
 next_verified(GsSortState *state)
 {
 	GsOutputVerification *verification = state->output.verification;
-	const void *row = state->participants.in_ranges ? next_row(state) : next_of_all(state);
+	const void *row = next_row(state);
 
 	/* a participant takes its ranges in their order */
 	if (row != NULL)
@@ -172,9 +175,8 @@ next_verified(GsSortState *state)
 TupleTableSlot *
 gs_sort_ranges_next(GsSortState *state)
 {
-	const GsNextRow next = state->output.verification != NULL ? next_verified :
-		state->participants.in_ranges ? next_row : next_of_all;
-	const void *row = gs_sort_group_rows_next(state, next);
+	const void *row = gs_sort_group_rows_next(state, state->output.verification != NULL ?
+											  next_verified : next_row);
 
 	if (row != NULL)
 		return gs_store_row_to_slot(&state->store, row, state->spec.slot);
