@@ -65,16 +65,18 @@ ok(poll(sub { service_status($node, 'jobs') == 0 }), 'no sort is left on the dev
 
 # An index is built of the right rows or not at all.  If keys of the C library may be why rows are wrong, it is
 # built again, without the device.  All texts are of one length, so that any row can replace another.
+# Whether the rows of a batch are used depends on which process reads it, so several are tried.
 $node->safe_psql('postgres', q{
 	CREATE COLLATION of_libc (provider = libc, locale = 'en_US.UTF-8');
 	CREATE TABLE swapped WITH (parallel_workers = 3) AS SELECT 'text number ' || 1000000 + (x * 7919::bigint) % 70001 AS s FROM generate_series(1, 70000) x;
 });
 my %outcomes;
 
-foreach my $case (map { [ $_, $_ % 2 ? 'of_libc' : '"C"' ] } 15 .. 28)
+foreach my $call ((15 .. 28) x 8)
 {
-	my ($call, $collation) = @$case;
+	my $collation = $call % 2 ? 'of_libc' : '"C"';
 
+	last if $call == 15 && $outcomes{'again of_libc'} && $outcomes{noticed};
 	restart_service($node, 'gpusort.service_fault' => "gather:$call:wrong");
 	my (undef, undef, $error) = $node->psql('postgres', "SET gpusort.verify = off; SET client_min_messages = debug1; CREATE INDEX of_swapped ON swapped (s COLLATE $collation)");
 	my (undef, undef, $damage) = $node->psql('postgres', "SELECT bt_index_parent_check(oid, true, true) FROM pg_class WHERE relname = 'of_swapped'; DROP INDEX IF EXISTS of_swapped");

@@ -275,17 +275,38 @@ gs_run_range_find(GsRunSet *set, int range, int nranges, MinimalTuple *end)
 	return positions;
 }
 
+/*
+ * Finds the bounds of ranges of groups, once for all of them: the samples are many single rows of
+ * files.  False: there are too few samples.
+ */
+static bool
+find_group_bounds(GsRunSet *set, int nranges, const GsMergeOrder *by)
+{
+	Samples		samples;
+
+	if (set->bounds != NULL)
+		return true;
+	sample_runs(set, by, &samples);
+	if (samples.count >= nranges)
+	{
+		set->bounds = palloc(sizeof(uint64 *) * nranges);
+		for (int range = 1; range < nranges; range++)
+			set->bounds[range] = copy_record(set, bound_of(&samples, range, nranges));
+	}
+	free_samples(&samples);
+	return set->bounds != NULL;
+}
+
 /* Where a range of groups begins in each run. */
 static void
-find_groups(GsRunSet *set, const Samples *samples, int range, int nranges,
-			const GsMergeOrder *groups, uint64 *positions)
+find_groups(GsRunSet *set, int range, int nranges, const GsMergeOrder *by, uint64 *positions)
 {
 	for (int i = 0; i < set->nruns; i++)
 	{
 		const SetRun *run = &set->runs[i];
 
 		positions[i] = range == 0 ? 0 : range == nranges ? run->run.nbytes :
-			find_bound(set, run, groups, bound_of(samples, range, nranges));
+			find_bound(set, run, by, set->bounds[range]);
 	}
 }
 
@@ -293,21 +314,15 @@ uint64 *
 gs_run_range_find_groups(GsRunSet *set, int range, int nranges, const GsMergeOrder *groups)
 {
 	GsMergeOrder by = *groups;
-	Samples		samples;
-	uint64	   *positions = NULL;
+	uint64	   *positions;
 
 	Assert(!set->layout->keys_only);
-	if (!are_in_order(set))
-		return NULL;
-	by.layout = set->layout;
 	/* not by keys, which may be approximate: bounds must be in order */
-	sample_runs(set, &by, &samples);
-	if (samples.count >= nranges)
-	{
-		positions = palloc(sizeof(uint64) * set->nruns * 2);
-		find_groups(set, &samples, range, nranges, &by, positions);
-		find_groups(set, &samples, range + 1, nranges, &by, positions + set->nruns);
-	}
-	free_samples(&samples);
+	by.layout = set->layout;
+	if (!are_in_order(set) || !find_group_bounds(set, nranges, &by))
+		return NULL;
+	positions = palloc(sizeof(uint64) * set->nruns * 2);
+	find_groups(set, range, nranges, &by, positions);
+	find_groups(set, range + 1, nranges, &by, positions + set->nruns);
 	return positions;
 }

@@ -30,12 +30,9 @@ enum
 
 /*
  * For each participant that has sorted.  With one range each, whoever has the largest one, or
- * starts last, is waited for; each range costs a search of all runs.  Of 3 M rows in 142 runs,
- * statements with ranges take 0.85 to 1.0 of the time with 2 ranges as with 4 (2 cores of a Xeon,
- * work_mem = 4MB, PostgreSQL 18.6, 2026-11-28).
+ * starts last, is waited for; each range costs a search of all runs.
  */
 #define RANGES_PER_PARTICIPANT	4
-#define RANGES_PER_PARTICIPANT_OF_RUNS	2
 
 struct GsShareRanges
 {
@@ -44,7 +41,6 @@ struct GsShareRanges
 	pg_atomic_uint32 nsorters;	/* that read the input */
 	pg_atomic_uint64 nkept;		/* rows that are not in the job of a device */
 	pg_atomic_uint64 nthere;	/* rows that are */
-	pg_atomic_uint32 nspilled;	/* participants that had to write runs */
 
 	pg_atomic_uint32 next;		/* the next range to be taken */
 	pg_atomic_uint32 nended;	/* whose rows were all returned */
@@ -71,7 +67,6 @@ begin(GsShareRanges *ranges)
 	pg_atomic_init_u32(&ranges->nsorters, 0);
 	pg_atomic_init_u64(&ranges->nkept, 0);
 	pg_atomic_init_u64(&ranges->nthere, 0);
-	pg_atomic_init_u32(&ranges->nspilled, 0);
 	pg_atomic_init_u32(&ranges->next, 0);
 	pg_atomic_init_u32(&ranges->nended, 0);
 	pg_atomic_init_u64(&ranges->nreturned, 0);
@@ -114,10 +109,9 @@ gs_share_ranges_begin(GsShareRanges *ranges)
 }
 
 void
-gs_share_ranges_sorted(GsShareRanges *ranges, uint64 nrows, bool in_job, bool in_runs)
+gs_share_ranges_sorted(GsShareRanges *ranges, uint64 nrows, bool in_job)
 {
 	pg_atomic_fetch_add_u64(in_job ? &ranges->nthere : &ranges->nkept, nrows);
-	pg_atomic_fetch_add_u32(&ranges->nspilled, in_runs);
 	BarrierArriveAndWait(&ranges->barrier, gs_wait_event(GS_WAIT_PARTICIPANTS));
 }
 
@@ -148,11 +142,8 @@ gs_share_ranges_exchange(GsShareRanges *ranges, int participant, GsStore *store)
 int
 gs_share_ranges_count(const GsShareRanges *ranges)
 {
-	GsShareRanges *shared = unconstify(GsShareRanges *, ranges);
-	const bool	spilled = pg_atomic_read_u32(&shared->nspilled) > 0;
-
-	return (int) pg_atomic_read_u32(&shared->nsorters) *
-		(spilled ? RANGES_PER_PARTICIPANT_OF_RUNS : RANGES_PER_PARTICIPANT);
+	return (int) pg_atomic_read_u32(&unconstify(GsShareRanges *, ranges)->nsorters) *
+		RANGES_PER_PARTICIPANT;
 }
 
 int

@@ -35,11 +35,8 @@ extern GsRunPlace gs_share_ranges_files(GsShareRanges *ranges, int participant);
 /* Takes part.  False: too late to read the input. */
 extern bool gs_share_ranges_begin(GsShareRanges *ranges);
 
-/*
- * Has sorted, and has so many rows: in the job of a device; in runs, as memory was full; or in
- * memory.  Waits for the others that read the input.
- */
-extern void gs_share_ranges_sorted(GsShareRanges *ranges, uint64 nrows, bool in_job, bool in_runs);
+/* Has sorted, and has so many rows.  Waits for the others that read the input. */
+extern void gs_share_ranges_sorted(GsShareRanges *ranges, uint64 nrows, bool in_job);
 
 /* Has one participant read all of the input?  Once they have sorted.  Then it returns all rows. */
 extern bool gs_share_ranges_alone(const GsShareRanges *ranges);

@@ -87,8 +87,7 @@ gs_sort_ranges_share(GsSortState *state)
 	GsStore    *store = &state->store;
 
 	if (participants->reads)
-		gs_share_ranges_sorted(participants->ranges, store->nread, is_in_job(state),
-							   store->phase == GS_STORE_RUNS);
+		gs_share_ranges_sorted(participants->ranges, store->nread, is_in_job(state));
 	participants->in_ranges = !gs_share_ranges_alone(participants->ranges);
 	if (!participants->in_ranges)
 	{
