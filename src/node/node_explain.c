@@ -81,7 +81,8 @@ explain_sort_key(const GsSortState *state, Plan *plan, List *ancestors, ExplainS
 	for (int i = 0; i < state->spec.ncolumns; i++)
 	{
 		const GsSortColumn *column = &state->spec.columns[i];
-		TargetEntry *entry = get_tle_by_resno(plan->targetlist, column->attno);
+		TargetEntry *entry = get_tle_by_resno(((CustomScan *) plan)->custom_scan_tlist,
+											  column->attno);
 
 		if (entry == NULL)
 			elog(ERROR, "no target list entry for sort column %d", column->attno);

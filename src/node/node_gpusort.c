@@ -27,6 +27,7 @@
 #include "read/read_limit.h"
 #include "share/share_state.h"
 #include "sort/sort.h"
+#include "sort/sort_group_rows.h"
 #include "sort/sort_parallel.h"
 #include "sort/sort_ranges.h"
 #include "sort/sort_stats.h"
@@ -57,7 +58,8 @@ enum
 	FLAG_SHARED,
 	FLAG_PRESORTED,				/* a number of columns */
 	FLAG_GROUPED,				/* a number of columns */
-	FLAG_GROUP_LIMIT
+	FLAG_GROUP_LIMIT,
+	FLAG_ROW_NUMBER				/* the number of a parameter, from 1; 0: none */
 };
 
 /*
@@ -85,7 +87,7 @@ gs_node_private(const GsSortColumn *columns, int ncolumns, int npresorted, bool 
 		lists[PRIVATE_NULLS_FIRST] =
 			lappend_int(lists[PRIVATE_NULLS_FIRST], columns[i].nulls_first);
 	}
-	lists[PRIVATE_FLAGS] = list_make5_int(repeatable, false, npresorted, 0, 0);
+	lists[PRIVATE_FLAGS] = lappend_int(list_make5_int(repeatable, false, npresorted, 0, 0), 0);
 	for (int i = PRIVATE_ATTNOS; i < PRIVATE_MEMBERS; i++)
 		members = lappend(members, lists[i]);
 	return members;
@@ -130,11 +132,32 @@ gs_node_divide(List *custom_private, int ngrouped, int group_limit)
 	lfirst_int(list_nth_cell(flags, FLAG_GROUP_LIMIT)) = group_limit;
 }
 
-/* By how many of its columns the participants divide the rows; 0: they do not. */
-static int
-grouped_columns(const CustomScan *scan)
+void
+gs_node_number_rows(CustomScan *scan, int parameter, int group_limit)
 {
-	return list_nth_int(list_nth(scan->custom_private, PRIVATE_FLAGS), FLAG_GROUPED);
+	List	   *flags = list_nth(scan->custom_private, PRIVATE_FLAGS);
+
+	lfirst_int(list_nth_cell(flags, FLAG_ROW_NUMBER)) = parameter + 1;
+	lfirst_int(list_nth_cell(flags, FLAG_GROUP_LIMIT)) = group_limit;
+}
+
+Bitmapset *
+gs_node_grouped_columns(const CustomScan *scan)
+{
+	const int	ngrouped = list_nth_int(list_nth(scan->custom_private, PRIVATE_FLAGS), FLAG_GROUPED);
+	Bitmapset  *columns = NULL;
+
+	for (int i = 0; i < ngrouped; i++)
+		columns = bms_add_member(columns,
+								 list_nth_int(list_nth(scan->custom_private, PRIVATE_ATTNOS), i));
+	return columns;
+}
+
+/* The number of the parameter that is the number of a row in its group; -1: there is none. */
+static int
+row_number_parameter(const CustomScan *scan)
+{
+	return list_nth_int(list_nth(scan->custom_private, PRIVATE_FLAGS), FLAG_ROW_NUMBER) - 1;
 }
 
 int
@@ -169,7 +192,7 @@ is_shared(PlanState *node, void *context)
 
 /* What the plan node asks of its sort. */
 static GsSortSpec
-spec_of_plan(CustomScanState *node, PlanState *child, int eflags)
+spec_of_plan(CustomScanState *node, PlanState *child, TupleTableSlot *slot, int eflags)
 {
 	CustomScan *scan = (CustomScan *) node->ss.ps.plan;
 	PlanState  *ps = &node->ss.ps;
@@ -185,10 +208,11 @@ spec_of_plan(CustomScanState *node, PlanState *child, int eflags)
 		.limit = gs_read_limit_init(scan->custom_exprs, ps),
 		.econtext = ps->ps_ExprContext,
 		.verify_output = gpusort_verify,
-		.slot = ps->ps_ResultTupleSlot,
+		.slot = slot,
 		.may_share = list_nth_int(flags, FLAG_SHARED) != 0,
 		.ngrouped = list_nth_int(flags, FLAG_GROUPED),
 		.group_limit = list_nth_int(flags, FLAG_GROUP_LIMIT),
+		.numbers_rows = row_number_parameter(scan) >= 0,
 		.parent_context = ps->state->es_query_cxt
 	};
 
@@ -207,31 +231,61 @@ spec_of_plan(CustomScanState *node, PlanState *child, int eflags)
 	return spec;
 }
 
+/*
+ * The executor has set up the node as one that projects to virtual slots.  It does not, and the
+ * nodes above must know, because they compile how a tuple is deformed for the type of slot that is
+ * announced here.
+ */
+static TupleTableSlot *
+return_rows(PlanState *ps)
+{
+	ps->ps_ProjInfo = NULL;
+	ps->ps_ResultTupleSlot =
+		ExecInitExtraTupleSlot(ps->state, ps->ps_ResultTupleDesc, &TTSOpsMinimalTuple);
+	ps->resultops = &TTSOpsMinimalTuple;
+	ps->resultopsfixed = true;
+	ps->resultopsset = true;
+	return ps->ps_ResultTupleSlot;
+}
+
+/* The node does project, but from rows that the executor has not expected. */
+static TupleTableSlot *
+project_rows(ScanState *scan, TupleDesc desc)
+{
+	PlanState  *ps = &scan->ps;
+
+	scan->ss_ScanTupleSlot = ExecInitExtraTupleSlot(ps->state, desc, &TTSOpsMinimalTuple);
+	ps->scandesc = desc;
+	ps->scanops = &TTSOpsMinimalTuple;
+	ps->scanopsfixed = true;
+	ps->scanopsset = true;
+	ExecAssignScanProjectionInfoWithVarno(scan, INDEX_VAR);
+	ps->qual = ExecInitQual(ps->plan->qual, ps);
+	return scan->ss_ScanTupleSlot;
+}
+
 static void
 sort_begin(CustomScanState *node, EState *estate, int eflags)
 {
+	const int	row_number = row_number_parameter((CustomScan *) node->ss.ps.plan);
 	PlanState  *ps = &node->ss.ps;
 	PlanState  *child;
+	TupleTableSlot *slot;
 	GsSortSpec	spec;
 
 	/* the sort keeps the rows, so the child needs none of these */
 	child = ExecInitNode(outerPlan(ps->plan), estate,
 						 eflags & ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK));
 	outerPlanState(node) = child;
+	if (row_number < 0)
+		slot = return_rows(ps);
+	else
+	{
+		slot = project_rows(&node->ss, ExecGetResultType(child));
+		((GsSortNode *) node)->row_number = &estate->es_param_exec_vals[row_number];
+	}
 
-	/*
-	 * The executor has set up the node as one that projects to virtual slots.
-	 * It does not, and the nodes above must know, because they compile how a
-	 * tuple is deformed for the type of slot that is announced here.
-	 */
-	ps->ps_ProjInfo = NULL;
-	ps->ps_ResultTupleSlot =
-		ExecInitExtraTupleSlot(estate, ps->ps_ResultTupleDesc, &TTSOpsMinimalTuple);
-	ps->resultops = &TTSOpsMinimalTuple;
-	ps->resultopsfixed = true;
-	ps->resultopsset = true;
-
-	spec = spec_of_plan(node, child, eflags);
+	spec = spec_of_plan(node, child, slot, eflags);
 	gs_sort_init(gs_node_sort(node), &spec);
 }
 
@@ -307,6 +361,31 @@ static TupleTableSlot *
 sort_exec_ranges(CustomScanState *node)
 {
 	return gs_sort_ranges_next(sort_with_input(node));
+}
+
+/* Returns the columns of the plan, which may refer to the number of the row in its group. */
+static TupleTableSlot *
+sort_exec_numbered(CustomScanState *node)
+{
+	PlanState  *ps = &node->ss.ps;
+	ExprContext *econtext = ps->ps_ExprContext;
+	ParamExecData *row_number = ((GsSortNode *) node)->row_number;
+
+	for (;;)
+	{
+		TupleTableSlot *slot = sort_exec_ranges(node);
+
+		CHECK_FOR_INTERRUPTS();
+		if (TupIsNull(slot))
+			return ExecClearTuple(ps->ps_ResultTupleSlot);
+		ResetExprContext(econtext);
+		econtext->ecxt_scantuple = slot;
+		row_number->value = Int64GetDatum(gs_sort_group_rows_number(gs_node_sort(node)));
+		row_number->isnull = false;
+		if (ExecQual(ps->qual, econtext))
+			return ExecProject(ps->ps_ProjInfo);
+		InstrCountFiltered1(node, 1);
+	}
 }
 
 static TupleTableSlot *
@@ -504,6 +583,7 @@ parallel_shutdown(CustomScanState *node)
 static const CustomExecMethods sort_exec_methods = SORT_METHODS(sort_exec);
 static const CustomExecMethods sort_exec_methods_verified = SORT_METHODS(sort_exec_verified);
 static const CustomExecMethods sort_exec_methods_ranges = SORT_METHODS(sort_exec_ranges);
+static const CustomExecMethods sort_exec_methods_numbered = SORT_METHODS(sort_exec_numbered);
 
 static Node *
 sort_create_state(CustomScan *scan)
@@ -513,7 +593,8 @@ sort_create_state(CustomScan *scan)
 	/* before a worker reads anything else that the leader has written */
 	gs_shared_check_build(strVal(list_nth(scan->custom_private, PRIVATE_BUILD)));
 	NodeSetTag(node, T_CustomScanState);
-	node->css.methods = grouped_columns(scan) > 0 ? &sort_exec_methods_ranges :
+	node->css.methods = row_number_parameter(scan) >= 0 ? &sort_exec_methods_numbered :
+		gs_node_grouped_columns(scan) != NULL ? &sort_exec_methods_ranges :
 		gpusort_verify ? &sort_exec_methods_verified : &sort_exec_methods;
 	return (Node *) node;
 }

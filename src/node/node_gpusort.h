@@ -18,6 +18,7 @@ typedef struct GsSortNode
 {
 	CustomScanState css;		/* must be first */
 	GsSortState sort;
+	ParamExecData *row_number;	/* NULL: gs_node_number_rows() was not called for its plan */
 } GsSortNode;
 
 static inline GsSortState *
@@ -52,6 +53,16 @@ extern int	gs_node_presorted_columns(const CustomScan *scan);
  * many are needed; 0: all, or GS_GROUP_MIDDLE.  custom_private is that of gs_node_private().
  */
 extern void gs_node_divide(List *custom_private, int ngrouped, int group_limit);
+
+/*
+ * Has a node that divides rows compute its target list and qual, in which the PARAM_EXEC parameter
+ * is the number of the row in its group, from 1, a bigint.  group_limit: as above, but not
+ * GS_GROUP_MIDDLE.
+ */
+extern void gs_node_number_rows(CustomScan *scan, int parameter, int group_limit);
+
+/* The columns of which gs_node_divide() has the number; NULL: it was not called. */
+extern Bitmapset *gs_node_grouped_columns(const CustomScan *scan);
 
 /* How many rows of a group are needed, as gs_node_divide() has it. */
 extern int	gs_node_group_limit(const CustomScan *scan);

@@ -27,6 +27,7 @@
 #include "node/node_gpusort.h"
 #include "plan/plan.h"
 #include "plan/plan_aggregates.h"
+#include "plan/plan_groups.h"
 #include "plan/plan_medians.h"
 #include "plan/plan_ranges.h"
 #include "store/store_device_choice.h"
@@ -151,34 +152,13 @@ is_window_safe(PlannerInfo *root, const WindowAggPath *path)
 #define MOST_KEPT	0.5
 
 static bool
-is_row_number(Node *node)
-{
-	return IsA(node, WindowFunc) && ((const WindowFunc *) node)->winfnoid == F_ROW_NUMBER;
-}
-
-static bool
 has_other_function(Node *node, void *winref)
 {
 	if (node == NULL)
 		return false;
 	if (IsA(node, WindowFunc) && ((const WindowFunc *) node)->winref == *(Index *) winref)
-		return !is_row_number(node);
+		return !gs_plan_is_row_number(node);
 	return expression_tree_walker(node, has_other_function, winref);
-}
-
-/* The n of row_number() <= n, if a run condition is that, and n is a constant; else 0. */
-static int64
-run_limit(const OpExpr *condition)
-{
-	const RegProcedure compare = get_opcode(condition->opno);
-	const bool	is_less = compare == F_INT8LT || compare == F_INT84LT;
-	const Const *most = lsecond(condition->args);
-
-	if (!is_row_number(linitial(condition->args)) || !IsA(most, Const) || most->constisnull ||
-		!(is_less || compare == F_INT8LE || compare == F_INT84LE))
-		return 0;
-	return (most->consttype == INT8OID ? DatumGetInt64(most->constvalue) :
-			DatumGetInt32(most->constvalue)) - is_less;
 }
 
 /*
@@ -188,16 +168,11 @@ run_limit(const OpExpr *condition)
 static int
 group_limit(const UpperNodes *nodes, const WindowAggPath *path)
 {
-	List	   *conditions = gs_run_condition(path);
 	Index		winref = path->winclause->winref;
-	int64		limit;
 
-	if (list_length(conditions) != 1 || !IsA(linitial(conditions), OpExpr) || !path->topwindow ||
-		nodes->nwindows > 1 ||
-		has_other_function((Node *) nodes->root->processed_tlist, &winref))
-		return 0;
-	limit = run_limit(linitial(conditions));
-	return limit > 0 && limit < PG_INT32_MAX ? (int) limit : 0;
+	return !path->topwindow || nodes->nwindows > 1 ||
+		has_other_function((Node *) nodes->root->processed_tlist, &winref) ? 0 :
+		gs_plan_run_limit(gs_run_condition(path));
 }
 
 /* -------------------------------------------------------------------- copies */

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * plan_rewrite.c
- *	  Changes a finished plan: its Sorts and Incremental Sorts become GpuSorts, and medians of rows
- *	  in the middle of each group min() and max().
+ *	  Changes a finished plan: its Sorts and Incremental Sorts become GpuSorts, which may replace the
+ *	  nodes above them, and medians of rows in the middle of each group min() and max().
  *
  * set_plan_references() has run, and determines the form of the new node.  The target list of a
  * Sort holds Vars that refer to its child (OUTER_VAR).  A CustomScan without a relation refers to
@@ -21,6 +21,7 @@
 #include "pg_compat.h"
 #include "plan/plan.h"
 #include "plan/plan_cost.h"
+#include "plan/plan_groups.h"
 #include "plan/plan_medians.h"
 
 #include "commands/explain.h"
@@ -143,6 +144,7 @@ subqueries_that_may_stop(const PlannedStmt *statement)
 /* Constants of the rewrite of a plan. */
 typedef struct Rewrite
 {
+	PlannedStmt *statement;
 	const GsReplaceSettings *settings;
 	bool		repeatable;
 
@@ -177,8 +179,9 @@ gs_plan_is_repeatable(Query *query)
 }
 
 static void
-rewrite_statement(PlannedStmt *statement, bool may_stop, const Rewrite *rewrite)
+rewrite_statement(bool may_stop, const Rewrite *rewrite)
 {
+	PlannedStmt *statement = rewrite->statement;
 	const Bitmapset *may_stop_too = subqueries_that_may_stop(statement);
 	GsPlanLimit bound = gs_plan_limit_none;
 	ListCell   *lc;
@@ -196,9 +199,11 @@ void
 gs_plan_rewrite(PlannedStmt *statement, const GsReplaceSettings *settings, bool repeatable,
 				bool may_stop)
 {
-	const Rewrite rewrite = {.settings = settings, .repeatable = repeatable};
+	const Rewrite rewrite = {
+		.statement = statement,.settings = settings,.repeatable = repeatable
+	};
 
-	rewrite_statement(statement, may_stop, &rewrite);
+	rewrite_statement(may_stop, &rewrite);
 }
 
 /* The columns of a Sort's ORDER BY. */
@@ -440,6 +445,8 @@ rewrite_plan(Plan *plan, GsPlanLimit bound, const Rewrite *rewrite)
 		share_sort(plan->lefttree);
 	if (IsA(plan, Agg) && rewrite->sort == NULL && returns_middle(plan->lefttree))
 		gs_plan_medians_replace((Agg *) plan);
+	if (rewrite->sort == NULL)
+		plan = gs_plan_groups_replace(plan, rewrite->statement);
 
 	if ((IsA(plan, Sort) || IsA(plan, IncrementalSort)) && plan->lefttree != NULL &&
 		(rewrite->sort == NULL || rewrite->sort == (Sort *) plan))
@@ -470,14 +477,16 @@ why_not_replaced(PlannedStmt *statement, const Sort *sort)
 {
 	const GsReplaceSettings settings = gs_replace_settings();
 	char	   *why_not = "another extension's node is above the sort";
-	const Rewrite rewrite = {.settings = &settings, .sort = sort, .why_not = &why_not};
+	const Rewrite rewrite = {
+		.statement = statement,.settings = &settings,.sort = sort,.why_not = &why_not
+	};
 
 	if (!settings.enabled)
 		return "gpusort.enabled is off";
-	rewrite_statement(statement, false, &rewrite);
+	rewrite_statement(false, &rewrite);
 	/* the statement does not say whether it was planned for its first rows */
 	if (why_not == NULL && IsA(sort, IncrementalSort))
-		rewrite_statement(statement, true, &rewrite);
+		rewrite_statement(true, &rewrite);
 	return why_not != NULL ? why_not :
 		"settings of gpusort have changed since the query was planned";
 }

@@ -88,7 +88,7 @@ next_of_first(GsSortState *state)
 	{
 		if (!is_of_group(state, row))
 			begin_group(state, row);
-		if (rows->nrows++ < (uint64) state->spec.group_limit)
+		if (rows->nrows++ < (uint64) state->spec.group_limit || state->spec.group_limit == 0)
 			break;
 		CHECK_FOR_INTERRUPTS();
 	}
@@ -285,7 +285,7 @@ gs_sort_group_rows_next(GsSortState *state, GsNextRow next_row)
 {
 	GsSortParticipants *participants = &state->participants;
 
-	if (state->spec.group_limit == 0)
+	if (state->spec.group_limit == 0 && !state->spec.numbers_rows)
 		return next_row(state);
 	if (participants->group_rows == NULL)
 	{
@@ -295,4 +295,10 @@ gs_sort_group_rows_next(GsSortState *state, GsNextRow next_row)
 	}
 	return state->spec.group_limit == GS_GROUP_MIDDLE ? next_of_middle(state) :
 		next_of_first(state);
+}
+
+int64
+gs_sort_group_rows_number(const GsSortState *state)
+{
+	return (int64) state->participants.group_rows->nrows;
 }

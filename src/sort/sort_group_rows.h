@@ -16,4 +16,7 @@ typedef const void *(*GsNextRow) (GsSortState *state);
 /* The next of these that is needed, by spec.group_limit. */
 extern const void *gs_sort_group_rows_next(GsSortState *state, GsNextRow next_row);
 
+/* The number of the row that was returned last in its group, from 1, if spec.numbers_rows. */
+extern int64 gs_sort_group_rows_number(const GsSortState *state);
+
 #endif							/* GPUSORT_SORT_GROUP_ROWS_H */

@@ -70,6 +70,7 @@ typedef struct GsSortSpec
 								 * all, which do not divide a group; 0: none are */
 	int			group_limit;	/* of a group, only the first so many rows are needed; 0: all, or
 								 * GS_GROUP_MIDDLE */
+	bool		numbers_rows;	/* rows of a group are counted; not with GS_GROUP_MIDDLE */
 	bool		merged_elsewhere;	/* the caller begins the merge of its runs, and
 									 * adds those of other processes */
 	GsRunPlace	run_files;		/* where its runs are, if another process merges

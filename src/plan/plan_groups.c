@@ -1,0 +1,157 @@
+/*-------------------------------------------------------------------------
+ *
+ * plan_groups.c
+ *	  Nodes of a finished plan whose work a GpuSort by ranges does.
+ *
+ * A GpuSort by ranges knows which rows are of one group, and can return only the first ones
+ * (sort/sort_group_rows.c).  So the first row of each needs no Unique, and the numbers of rows need
+ * no WindowAgg, which stores each row and reads it again.  The number of the row is a parameter,
+ * which the GpuSort sets before it computes the columns:
+ *
+ *	  WindowAgg						GpuSort
+ *		Output: g, row_number()		  Output: g, $0
+ *		-> GpuSort
+ *			 Output: g, b
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "node/node_gpusort.h"
+#include "plan/plan_groups.h"
+
+#include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+
+bool
+gs_plan_is_row_number(Node *node)
+{
+	return IsA(node, WindowFunc) && ((const WindowFunc *) node)->winfnoid == F_ROW_NUMBER;
+}
+
+int
+gs_plan_run_limit(List *conditions)
+{
+	const OpExpr *condition = conditions == NIL ? NULL : linitial(conditions);
+	RegProcedure compare;
+	const Const *most;
+	bool		is_less;
+	int64		limit;
+
+	if (list_length(conditions) != 1 || !IsA(condition, OpExpr) ||
+		!gs_plan_is_row_number(linitial(condition->args)))
+		return 0;
+	compare = get_opcode(condition->opno);
+	is_less = compare == F_INT8LT || compare == F_INT84LT;
+	most = lsecond(condition->args);
+	if (!IsA(most, Const) || most->constisnull ||
+		!(is_less || compare == F_INT8LE || compare == F_INT84LE))
+		return 0;
+	limit = (most->consttype == INT8OID ? DatumGetInt64(most->constvalue) :
+			 DatumGetInt32(most->constvalue)) - is_less;
+	return limit > 0 && limit < PG_INT32_MAX ? (int) limit : 0;
+}
+
+/* Does a node group the rows of a GpuSort by the columns by which it groups them? */
+static bool
+groups_alike(const CustomScan *sort, const AttrNumber *attnos, int nattnos)
+{
+	Bitmapset  *columns = NULL;
+
+	for (int i = 0; i < nattnos; i++)
+		columns = bms_add_member(columns, attnos[i]);
+	return bms_equal(columns, gs_node_grouped_columns(sort));
+}
+
+static Plan *
+replace_unique(Unique *unique, CustomScan *sort)
+{
+	return gs_node_group_limit(sort) == 1 &&
+		groups_alike(sort, unique->uniqColIdx, unique->numCols) ? &sort->scan.plan : &unique->plan;
+}
+
+static bool
+has_other_function(Node *node, void *context)
+{
+	if (node != NULL && IsA(node, WindowFunc))
+		return !gs_plan_is_row_number(node);
+	return expression_tree_walker(node, has_other_function, context);
+}
+
+/* Replaces row_number() by a parameter, and columns of the node below by those of a GpuSort. */
+static Node *
+replace_row_number(Node *node, void *number)
+{
+	Node	   *copy;
+
+	if (node != NULL && IsA(node, WindowFunc))
+		return copyObject(number);
+	copy = expression_tree_mutator(node, replace_row_number, number);
+	if (copy != NULL && IsA(copy, Var))
+		((Var *) copy)->varno = INDEX_VAR;
+	return copy;
+}
+
+/* Adds a parameter to a statement, of which a node sets the value. */
+static Param *
+add_parameter(PlannedStmt *statement, Oid type)
+{
+	Param	   *parameter = makeNode(Param);
+
+	parameter->paramkind = PARAM_EXEC;
+	parameter->paramid = list_length(statement->paramExecTypes);
+	parameter->paramtype = type;
+	parameter->paramtypmod = -1;
+	parameter->location = -1;
+	statement->paramExecTypes = lappend_oid(statement->paramExecTypes, type);
+	return parameter;
+}
+
+/*
+ * The lowest of several WindowAggs returns the rows for which its run condition is false, too, with
+ * NULLs.
+ */
+static Plan *
+replace_window(WindowAgg *window, CustomScan *sort, PlannedStmt *statement)
+{
+	Plan	   *plan = &window->plan;
+	const int	limit = gs_plan_run_limit(window->runConditionOrig);
+	Param	   *number;
+
+	if ((window->runCondition != NIL && !(limit > 0 && window->topWindow)) ||
+		has_other_function((Node *) plan->targetlist, NULL) ||
+		has_other_function((Node *) plan->qual, NULL) ||
+		!groups_alike(sort, window->partColIdx, window->partNumCols))
+		return plan;
+	number = add_parameter(statement, INT8OID);
+	gs_node_number_rows(sort, number->paramid, limit);
+	sort->scan.plan.targetlist = (List *) replace_row_number((Node *) plan->targetlist, number);
+	sort->scan.plan.qual = (List *) replace_row_number((Node *) plan->qual, number);
+	sort->scan.plan.startup_cost = plan->startup_cost;
+	sort->scan.plan.total_cost = plan->total_cost;
+	sort->scan.plan.extParam = plan->extParam;
+	sort->scan.plan.allParam = plan->allParam;
+	return &sort->scan.plan;
+}
+
+Plan *
+gs_plan_groups_replace(Plan *plan, PlannedStmt *statement)
+{
+	CustomScan *sort = (CustomScan *) plan->lefttree;
+
+	if (sort == NULL || !gs_node_is_gpusort(plan->lefttree) ||
+		gs_node_grouped_columns(sort) == NULL || plan->initPlan != NIL)
+		return plan;
+	switch (nodeTag(plan))
+	{
+		case T_Unique:
+			return replace_unique((Unique *) plan, sort);
+		case T_WindowAgg:
+			return replace_window((WindowAgg *) plan, sort, statement);
+		default:
+			return plan;
+	}
+}

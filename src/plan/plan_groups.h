@@ -1,0 +1,24 @@
+/*-------------------------------------------------------------------------
+ *
+ * plan_groups.h
+ *	  Nodes of a finished plan whose work a GpuSort by ranges does.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_PLAN_GROUPS_H
+#define GPUSORT_PLAN_GROUPS_H
+
+#include "nodes/plannodes.h"
+
+extern bool gs_plan_is_row_number(Node *node);
+
+/* The n of row_number() <= n, if that is the only run condition and n is a constant; else 0. */
+extern int	gs_plan_run_limit(List *conditions);
+
+/*
+ * If a GpuSort by ranges below a Unique, or below a WindowAgg whose only function is row_number(),
+ * can do their work, it replaces them.  Returns the node that is in their place.
+ */
+extern Plan *gs_plan_groups_replace(Plan *plan, PlannedStmt *statement);
+
+#endif							/* GPUSORT_PLAN_GROUPS_H */
