@@ -178,6 +178,13 @@ extern void gs_path_change_disabled(struct Path *path, const struct Path *before
 #define gs_run_condition(path)	((path)->winclause->runCondition)
 #endif
 
+/* Does a window function skip NULLs, from 19 on? */
+#if PG_VERSION_NUM >= 190000
+#define gs_window_ignores_nulls(function)	((function)->ignore_nulls > 0)
+#else
+#define gs_window_ignores_nulls(function)	false
+#endif
+
 /* How many of the query's group_pathkeys are those of GROUP BY: from 16 on, others can follow. */
 #if PG_VERSION_NUM >= 160000
 #define gs_count_group_pathkeys(root)	((root)->num_groupby_pathkeys)

@@ -69,6 +69,30 @@ describe_column(const GsSortColumn *column, Expr *expr, List *context, bool use_
 	return buf.data;
 }
 
+/* Window functions, and the parameters that stand for them in the output. */
+static void
+explain_window(const CustomScan *scan, List *context, ExplainState *es)
+{
+	const List *functions = gs_node_window_functions(scan);
+	List	   *shown = NIL;
+
+	if (functions == NIL)
+		return;
+	if (list_nth_int(functions, GS_WINDOW_ROW_NUMBER) >= 0)
+		shown = list_make1(psprintf("$%d = row_number()",
+									list_nth_int(functions, GS_WINDOW_ROW_NUMBER)));
+	for (int i = GS_WINDOW_LAGS; i < list_length(functions); i += 2)
+	{
+		TargetEntry *entry = get_tle_by_resno(scan->custom_scan_tlist, list_nth_int(functions, i));
+
+		shown = lappend(shown,
+						psprintf("$%d = lag(%s)", list_nth_int(functions, i + 1),
+								 deparse_expression((Node *) entry->expr, context,
+													gs_explain_uses_prefixes(es), true)));
+	}
+	ExplainPropertyList("Window Functions", shown, es);
+}
+
 static void
 explain_sort_key(const GsSortState *state, Plan *plan, List *ancestors, ExplainState *es)
 {
@@ -99,6 +123,7 @@ explain_sort_key(const GsSortState *state, Plan *plan, List *ancestors, ExplainS
 		ExplainPropertyList("Presorted Key", presorted, es);
 	if (grouped != NIL)
 		ExplainPropertyList("Range Key", grouped, es);
+	explain_window((CustomScan *) plan, context, es);
 	if (state->spec.group_limit == GS_GROUP_MIDDLE)
 		ExplainPropertyText("Rows per Range Key", "middle", es);
 	else if (state->spec.group_limit > 0)

@@ -48,6 +48,7 @@ enum
 	PRIVATE_COLLATIONS,
 	PRIVATE_NULLS_FIRST,
 	PRIVATE_FLAGS,
+	PRIVATE_WINDOW,				/* window functions, as node_window.h has them; NIL: none */
 	PRIVATE_MEMBERS
 };
 
@@ -58,8 +59,7 @@ enum
 	FLAG_SHARED,
 	FLAG_PRESORTED,				/* a number of columns */
 	FLAG_GROUPED,				/* a number of columns */
-	FLAG_GROUP_LIMIT,
-	FLAG_ROW_NUMBER				/* the number of a parameter, from 1; 0: none */
+	FLAG_GROUP_LIMIT
 };
 
 /*
@@ -87,7 +87,7 @@ gs_node_private(const GsSortColumn *columns, int ncolumns, int npresorted, bool 
 		lists[PRIVATE_NULLS_FIRST] =
 			lappend_int(lists[PRIVATE_NULLS_FIRST], columns[i].nulls_first);
 	}
-	lists[PRIVATE_FLAGS] = lappend_int(list_make5_int(repeatable, false, npresorted, 0, 0), 0);
+	lists[PRIVATE_FLAGS] = list_make5_int(repeatable, false, npresorted, 0, 0);
 	for (int i = PRIVATE_ATTNOS; i < PRIVATE_MEMBERS; i++)
 		members = lappend(members, lists[i]);
 	return members;
@@ -133,12 +133,18 @@ gs_node_divide(List *custom_private, int ngrouped, int group_limit)
 }
 
 void
-gs_node_number_rows(CustomScan *scan, int parameter, int group_limit)
+gs_node_compute_window(CustomScan *scan, List *functions, int group_limit)
 {
 	List	   *flags = list_nth(scan->custom_private, PRIVATE_FLAGS);
 
-	lfirst_int(list_nth_cell(flags, FLAG_ROW_NUMBER)) = parameter + 1;
+	lfirst(list_nth_cell(scan->custom_private, PRIVATE_WINDOW)) = functions;
 	lfirst_int(list_nth_cell(flags, FLAG_GROUP_LIMIT)) = group_limit;
+}
+
+const List *
+gs_node_window_functions(const CustomScan *scan)
+{
+	return list_nth(scan->custom_private, PRIVATE_WINDOW);
 }
 
 Bitmapset *
@@ -151,13 +157,6 @@ gs_node_grouped_columns(const CustomScan *scan)
 		columns = bms_add_member(columns,
 								 list_nth_int(list_nth(scan->custom_private, PRIVATE_ATTNOS), i));
 	return columns;
-}
-
-/* The number of the parameter that is the number of a row in its group; -1: there is none. */
-static int
-row_number_parameter(const CustomScan *scan)
-{
-	return list_nth_int(list_nth(scan->custom_private, PRIVATE_FLAGS), FLAG_ROW_NUMBER) - 1;
 }
 
 int
@@ -212,7 +211,7 @@ spec_of_plan(CustomScanState *node, PlanState *child, TupleTableSlot *slot, int 
 		.may_share = list_nth_int(flags, FLAG_SHARED) != 0,
 		.ngrouped = list_nth_int(flags, FLAG_GROUPED),
 		.group_limit = list_nth_int(flags, FLAG_GROUP_LIMIT),
-		.numbers_rows = row_number_parameter(scan) >= 0,
+		.numbers_rows = gs_node_window_functions(scan) != NIL,
 		.parent_context = ps->state->es_query_cxt
 	};
 
@@ -248,26 +247,10 @@ return_rows(PlanState *ps)
 	return ps->ps_ResultTupleSlot;
 }
 
-/* The node does project, but from rows that the executor has not expected. */
-static TupleTableSlot *
-project_rows(ScanState *scan, TupleDesc desc)
-{
-	PlanState  *ps = &scan->ps;
-
-	scan->ss_ScanTupleSlot = ExecInitExtraTupleSlot(ps->state, desc, &TTSOpsMinimalTuple);
-	ps->scandesc = desc;
-	ps->scanops = &TTSOpsMinimalTuple;
-	ps->scanopsfixed = true;
-	ps->scanopsset = true;
-	ExecAssignScanProjectionInfoWithVarno(scan, INDEX_VAR);
-	ps->qual = ExecInitQual(ps->plan->qual, ps);
-	return scan->ss_ScanTupleSlot;
-}
-
 static void
 sort_begin(CustomScanState *node, EState *estate, int eflags)
 {
-	const int	row_number = row_number_parameter((CustomScan *) node->ss.ps.plan);
+	const List *functions = gs_node_window_functions((CustomScan *) node->ss.ps.plan);
 	PlanState  *ps = &node->ss.ps;
 	PlanState  *child;
 	TupleTableSlot *slot;
@@ -277,14 +260,11 @@ sort_begin(CustomScanState *node, EState *estate, int eflags)
 	child = ExecInitNode(outerPlan(ps->plan), estate,
 						 eflags & ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK));
 	outerPlanState(node) = child;
-	if (row_number < 0)
+	if (functions == NIL)
 		slot = return_rows(ps);
 	else
-	{
-		slot = project_rows(&node->ss, ExecGetResultType(child));
-		((GsSortNode *) node)->row_number = &estate->es_param_exec_vals[row_number];
-	}
-
+		((GsSortNode *) node)->window = gs_node_window_begin(&node->ss, functions,
+															 ExecGetResultType(child), &slot);
 	spec = spec_of_plan(node, child, slot, eflags);
 	gs_sort_init(gs_node_sort(node), &spec);
 }
@@ -363,29 +343,25 @@ sort_exec_ranges(CustomScanState *node)
 	return gs_sort_ranges_next(sort_with_input(node));
 }
 
-/* Returns the columns of the plan, which may refer to the number of the row in its group. */
+/* Returns what is computed from the rows, among this window functions. */
 static TupleTableSlot *
-sort_exec_numbered(CustomScanState *node)
+sort_exec_window(CustomScanState *node)
 {
-	PlanState  *ps = &node->ss.ps;
-	ExprContext *econtext = ps->ps_ExprContext;
-	ParamExecData *row_number = ((GsSortNode *) node)->row_number;
+	GsNodeWindow *window = ((GsSortNode *) node)->window;
+	TupleTableSlot *result = NULL;
 
-	for (;;)
+	while (result == NULL)
 	{
-		TupleTableSlot *slot = sort_exec_ranges(node);
+		TupleTableSlot *slot;
 
 		CHECK_FOR_INTERRUPTS();
+		gs_node_window_keep(window);
+		slot = sort_exec_ranges(node);
 		if (TupIsNull(slot))
-			return ExecClearTuple(ps->ps_ResultTupleSlot);
-		ResetExprContext(econtext);
-		econtext->ecxt_scantuple = slot;
-		row_number->value = Int64GetDatum(gs_sort_group_rows_number(gs_node_sort(node)));
-		row_number->isnull = false;
-		if (ExecQual(ps->qual, econtext))
-			return ExecProject(ps->ps_ProjInfo);
-		InstrCountFiltered1(node, 1);
+			return ExecClearTuple(node->ss.ps.ps_ResultTupleSlot);
+		result = gs_node_window_compute(window, gs_sort_group_rows_number(gs_node_sort(node)));
 	}
+	return result;
 }
 
 static TupleTableSlot *
@@ -583,7 +559,7 @@ parallel_shutdown(CustomScanState *node)
 static const CustomExecMethods sort_exec_methods = SORT_METHODS(sort_exec);
 static const CustomExecMethods sort_exec_methods_verified = SORT_METHODS(sort_exec_verified);
 static const CustomExecMethods sort_exec_methods_ranges = SORT_METHODS(sort_exec_ranges);
-static const CustomExecMethods sort_exec_methods_numbered = SORT_METHODS(sort_exec_numbered);
+static const CustomExecMethods sort_exec_methods_window = SORT_METHODS(sort_exec_window);
 
 static Node *
 sort_create_state(CustomScan *scan)
@@ -593,7 +569,7 @@ sort_create_state(CustomScan *scan)
 	/* before a worker reads anything else that the leader has written */
 	gs_shared_check_build(strVal(list_nth(scan->custom_private, PRIVATE_BUILD)));
 	NodeSetTag(node, T_CustomScanState);
-	node->css.methods = row_number_parameter(scan) >= 0 ? &sort_exec_methods_numbered :
+	node->css.methods = gs_node_window_functions(scan) != NIL ? &sort_exec_methods_window :
 		gs_node_grouped_columns(scan) != NULL ? &sort_exec_methods_ranges :
 		gpusort_verify ? &sort_exec_methods_verified : &sort_exec_methods;
 	return (Node *) node;

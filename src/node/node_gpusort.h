@@ -11,6 +11,7 @@
 #include "executor/execdesc.h"
 #include "nodes/extensible.h"
 
+#include "node/node_window.h"
 #include "sort/sort_state.h"
 
 /* The executor node of a sort. */
@@ -18,7 +19,7 @@ typedef struct GsSortNode
 {
 	CustomScanState css;		/* must be first */
 	GsSortState sort;
-	ParamExecData *row_number;	/* NULL: gs_node_number_rows() was not called for its plan */
+	GsNodeWindow *window;		/* NULL: it computes no window functions */
 } GsSortNode;
 
 static inline GsSortState *
@@ -55,11 +56,13 @@ extern int	gs_node_presorted_columns(const CustomScan *scan);
 extern void gs_node_divide(List *custom_private, int ngrouped, int group_limit);
 
 /*
- * Has a node that divides rows compute its target list and qual, in which the PARAM_EXEC parameter
- * is the number of the row in its group, from 1, a bigint.  group_limit: as above, but not
- * GS_GROUP_MIDDLE.
+ * Has a node that divides rows compute its target list and its qual, in which parameters are window
+ * functions (node_window.h).  group_limit: as above, but not GS_GROUP_MIDDLE.
  */
-extern void gs_node_number_rows(CustomScan *scan, int parameter, int group_limit);
+extern void gs_node_compute_window(CustomScan *scan, List *functions, int group_limit);
+
+/* These functions; NIL: there are none. */
+extern const List *gs_node_window_functions(const CustomScan *scan);
 
 /* The columns of which gs_node_divide() has the number; NULL: it was not called. */
 extern Bitmapset *gs_node_grouped_columns(const CustomScan *scan);

@@ -4,9 +4,9 @@
  *	  Nodes of a finished plan whose work a GpuSort by ranges does.
  *
  * A GpuSort by ranges knows which rows are of one group, and can return only the first ones
- * (sort/sort_group_rows.c).  So the first row of each needs no Unique, and the numbers of rows need
- * no WindowAgg, which stores each row and reads it again.  The number of the row is a parameter,
- * which the GpuSort sets before it computes the columns:
+ * (sort/sort_group_rows.c).  So the first row of each needs no Unique; and row_number() and lag() need
+ * no WindowAgg, which stores each row and reads it again.  They become parameters, which the GpuSort
+ * sets before it computes its output (node/node_window.c):
  *
  *	  WindowAgg						GpuSort
  *		Output: g, row_number()		  Output: g, $0
@@ -18,6 +18,7 @@
 #include "postgres.h"
 
 #include "node/node_gpusort.h"
+#include "pg_compat.h"
 #include "plan/plan_groups.h"
 
 #include "catalog/pg_type.h"
@@ -73,41 +74,82 @@ replace_unique(Unique *unique, CustomScan *sort)
 		groups_alike(sort, unique->uniqColIdx, unique->numCols) ? &sort->scan.plan : &unique->plan;
 }
 
+/* Is it lag() of a column, by one row, NULL in the first row? */
+static bool
+is_lag(const WindowFunc *function)
+{
+	const Const *offset = list_length(function->args) == 2 ? lsecond(function->args) : NULL;
+
+	return !gs_window_ignores_nulls(function) &&
+		(function->winfnoid == F_LAG_ANYELEMENT ||
+		 (function->winfnoid == F_LAG_ANYELEMENT_INT4 && IsA(offset, Const) &&
+		  !offset->constisnull && DatumGetInt32(offset->constvalue) == 1)) &&
+		IsA(linitial(function->args), Var);
+}
+
 static bool
 has_other_function(Node *node, void *context)
 {
 	if (node != NULL && IsA(node, WindowFunc))
-		return !gs_plan_is_row_number(node);
+		return !gs_plan_is_row_number(node) && !is_lag((const WindowFunc *) node);
 	return expression_tree_walker(node, has_other_function, context);
 }
 
-/* Replaces row_number() by a parameter, and columns of the node below by those of a GpuSort. */
-static Node *
-replace_row_number(Node *node, void *number)
+/* Window functions that become parameters of a statement. */
+typedef struct Functions
 {
-	Node	   *copy;
+	PlannedStmt *statement;
+	Param	   *row_number;		/* NULL: there is none yet */
+	List	   *lags;			/* as node_window.h has them */
+} Functions;
 
-	if (node != NULL && IsA(node, WindowFunc))
-		return copyObject(number);
-	copy = expression_tree_mutator(node, replace_row_number, number);
-	if (copy != NULL && IsA(copy, Var))
-		((Var *) copy)->varno = INDEX_VAR;
-	return copy;
-}
-
-/* Adds a parameter to a statement, of which a node sets the value. */
+/* Adds a parameter of the type of a function. */
 static Param *
-add_parameter(PlannedStmt *statement, Oid type)
+add_parameter(PlannedStmt *statement, const WindowFunc *function)
 {
 	Param	   *parameter = makeNode(Param);
 
 	parameter->paramkind = PARAM_EXEC;
 	parameter->paramid = list_length(statement->paramExecTypes);
-	parameter->paramtype = type;
-	parameter->paramtypmod = -1;
-	parameter->location = -1;
-	statement->paramExecTypes = lappend_oid(statement->paramExecTypes, type);
+	parameter->paramtype = function->wintype;
+	parameter->paramtypmod = exprTypmod((const Node *) function);
+	parameter->paramcollid = function->wincollid;
+	parameter->location = function->location;
+	statement->paramExecTypes = lappend_oid(statement->paramExecTypes, function->wintype);
 	return parameter;
+}
+
+static Param *
+parameter_for(Functions *functions, const WindowFunc *function)
+{
+	Param	   *parameter;
+
+	if (function->winfnoid == F_ROW_NUMBER && functions->row_number != NULL)
+		return copyObject(functions->row_number);
+	parameter = add_parameter(functions->statement, function);
+	if (function->winfnoid == F_ROW_NUMBER)
+		functions->row_number = parameter;
+	else
+	{
+		functions->lags = lappend_int(functions->lags,
+									  linitial_node(Var, function->args)->varattno);
+		functions->lags = lappend_int(functions->lags, parameter->paramid);
+	}
+	return parameter;
+}
+
+/* Replaces window functions by parameters, and columns of the node below by those of a GpuSort. */
+static Node *
+replace_functions(Node *node, void *functions)
+{
+	Node	   *copy;
+
+	if (node != NULL && IsA(node, WindowFunc))
+		return (Node *) parameter_for(functions, (const WindowFunc *) node);
+	copy = expression_tree_mutator(node, replace_functions, functions);
+	if (copy != NULL && IsA(copy, Var))
+		((Var *) copy)->varno = INDEX_VAR;
+	return copy;
 }
 
 /*
@@ -119,21 +161,22 @@ replace_window(WindowAgg *window, CustomScan *sort, PlannedStmt *statement)
 {
 	Plan	   *plan = &window->plan;
 	const int	limit = gs_plan_run_limit(window->runConditionOrig);
-	Param	   *number;
+	Functions	functions = {.statement = statement};
+	int			row_number;
 
 	if ((window->runCondition != NIL && !(limit > 0 && window->topWindow)) ||
 		has_other_function((Node *) plan->targetlist, NULL) ||
 		has_other_function((Node *) plan->qual, NULL) ||
 		!groups_alike(sort, window->partColIdx, window->partNumCols))
 		return plan;
-	number = add_parameter(statement, INT8OID);
-	gs_node_number_rows(sort, number->paramid, limit);
-	sort->scan.plan.targetlist = (List *) replace_row_number((Node *) plan->targetlist, number);
-	sort->scan.plan.qual = (List *) replace_row_number((Node *) plan->qual, number);
+	sort->scan.plan.targetlist = (List *) replace_functions((Node *) plan->targetlist, &functions);
+	sort->scan.plan.qual = (List *) replace_functions((Node *) plan->qual, &functions);
 	sort->scan.plan.startup_cost = plan->startup_cost;
 	sort->scan.plan.total_cost = plan->total_cost;
 	sort->scan.plan.extParam = plan->extParam;
 	sort->scan.plan.allParam = plan->allParam;
+	row_number = functions.row_number == NULL ? -1 : functions.row_number->paramid;
+	gs_node_compute_window(sort, lcons_int(row_number, functions.lags), limit);
 	return &sort->scan.plan;
 }
 

@@ -16,8 +16,8 @@ extern bool gs_plan_is_row_number(Node *node);
 extern int	gs_plan_run_limit(List *conditions);
 
 /*
- * If a GpuSort by ranges below a Unique, or below a WindowAgg whose only function is row_number(),
- * can do their work, it replaces them.  Returns the node that is in their place.
+ * If a GpuSort by ranges can do the work of the Unique above it, or of the WindowAgg, whose functions
+ * are row_number() and lag() of columns, it replaces them.  Returns the node that is in their place.
  */
 extern Plan *gs_plan_groups_replace(Plan *plan, PlannedStmt *statement);
 
