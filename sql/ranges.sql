@@ -71,6 +71,25 @@ INSERT INTO first_sales VALUES
 SELECT r.*, in_plan(query, 'Rows per Range Key') AS group_limit FROM first_sales, by_ranges(query) r;
 DROP TABLE first_sales;
 
+-- The sort computes row_number() and lag() of columns itself.
+CREATE TABLE windows (query text);
+INSERT INTO windows VALUES
+	('SELECT id, row_number() OVER (PARTITION BY shop ORDER BY amount, id) FROM sales'),
+	('SELECT id, amount - lag(amount) OVER (PARTITION BY shop ORDER BY amount, id) AS gap FROM sales'),
+	('SELECT id, lag(name) OVER w AS a, lag(rate, 1) OVER w AS b, lag(weight) OVER w AS c, lag(amount) OVER w AS d, row_number() OVER w * 2 AS e, row_number() OVER w AS f FROM sales WINDOW w AS (PARTITION BY kind ORDER BY amount DESC, id)'),
+	('SELECT * FROM (SELECT *, lag(name) OVER w AS last, row_number() OVER w AS n FROM sales WINDOW w AS (PARTITION BY weight ORDER BY id)) s WHERE n <= 2 AND last IS NOT NULL'),
+	('SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY shop, kind ORDER BY id) AS n FROM sales) s WHERE n BETWEEN 2 AND 3'),
+	('SELECT kind, max(n) FROM (SELECT kind, row_number() OVER (PARTITION BY kind ORDER BY id) AS n FROM sales) s GROUP BY kind'),
+	('SELECT id, lag(rate) OVER (PARTITION BY kind ORDER BY id) FROM no_sales'),
+	('SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY kind ORDER BY id) AS n FROM sales) s WHERE n <= kind'),
+	-- it does not: other functions, offsets, expressions, several windows
+	('SELECT id, row_number() OVER w, sum(amount) OVER w FROM sales WINDOW w AS (PARTITION BY kind ORDER BY id)'),
+	('SELECT id, lag(amount, 2) OVER w, lag(amount, 1, 0::bigint) OVER w FROM sales WINDOW w AS (PARTITION BY kind ORDER BY id)'),
+	('SELECT id, lag(amount % 7) OVER (PARTITION BY kind ORDER BY id) FROM sales'),
+	('SELECT id, lag(id) OVER (PARTITION BY kind ORDER BY id) AS a, lag(id) OVER (PARTITION BY kind, shop ORDER BY id) AS b FROM sales');
+SELECT r.*, in_plan(query, 'Window Functions') AS functions FROM windows, by_ranges(query) r;
+DROP TABLE windows;
+
 -- Groups: aggregates of sorted or distinct values, and those that PostgreSQL cannot combine.
 SELECT * FROM by_ranges('SELECT shop, percentile_cont(0.5) WITHIN GROUP (ORDER BY amount), mode() WITHIN GROUP (ORDER BY kind) FROM sales GROUP BY shop');
 SELECT * FROM by_ranges('SELECT rate, count(DISTINCT amount), min(id) FROM sales GROUP BY rate HAVING count(*) > 1');

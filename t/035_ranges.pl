@@ -357,6 +357,34 @@ foreach my $case ([ 'k % 100', 1 ], [ 'k % 100', 3 ], [ 'nullif(k % 100, 5)::tex
 		"first $limit by $group: right");
 }
 
+# Window functions that the sort computes: in runs, on a device, in one process; of values that are not passed by value,
+# some of them out of line; in a plan for all values of a parameter, which may end a window early.
+$node->safe_psql('postgres', q{CREATE TABLE valued AS SELECT id, k % 1000 AS k, v, CASE id % 50 WHEN 0 THEN NULL WHEN 1 THEN repeat(md5(id::text), 300) ELSE md5(id::text) END AS text,
+	CASE WHEN id % 7 > 0 THEN id::numeric / 7 END AS number FROM rows; ALTER TABLE valued SET (parallel_workers = 3); ANALYZE valued});
+my $valued = q{SELECT count(*), sum(hashtextextended(s::text, 0)) FROM (SELECT id, lag(text) OVER w AS text, lag(number) OVER w AS number, lag(v) OVER w AS v,
+	row_number() OVER w AS n FROM valued WHERE with_worker(id) > 0 WINDOW w AS (PARTITION BY k ORDER BY v, id)) s};
+my $stock = 'SET gpusort.enabled = off; SET max_parallel_workers_per_gather = 0; ' . ($valued =~ s/WHERE with_worker\(id\) > 0//r);
+my %want = map { $_ => $node->safe_psql('postgres', "$stock $_") } '', 'WHERE n <= 3', 'WHERE n > 2 AND text IS NULL';
+
+foreach my $engine ('cpu', 'cuda')
+{
+	foreach my $settings ("work_mem = '256kB'", "work_mem = '64MB'", 'max_parallel_workers = 0', 'parallel_leader_participation = off')
+	{
+		my $set = "SET gpusort.engine = $engine; SET $settings";
+		my $of_valued = $valued =~ s/WHERE with_worker\(id\) > 0//r;
+
+		foreach my $where (sort keys %want)
+		{
+			my $text = $settings =~ /workers/ ? $of_valued : $valued;
+
+			is($node->safe_psql('postgres', "$set; $text $where"), $want{$where}, "values of the row before, $engine, $settings, $where");
+		}
+		is($node->safe_psql('postgres', "$set; SET plan_cache_mode = force_generic_plan; PREPARE first(int) AS $of_valued WHERE n <= \$1; EXECUTE first(3)"),
+			$want{'WHERE n <= 3'}, "values of the row before, $engine, $settings, of a parameter");
+	}
+}
+like($node->safe_psql('postgres', "EXPLAIN (VERBOSE) $valued"), qr/Window Functions: \$\d = row_number\(\), \$\d = lag\(.*text\)/, 'the sort computes them');
+
 # Without parallel mode, where a device leaves ties that exceed work_mem; and the same column twice.
 $node->safe_psql('postgres', q{
 	CREATE TABLE tied AS SELECT g AS id, g % 2 AS k, int4range(hashint4(g) / 1000, hashint4(g) / 1000 + 5) AS r, 'key ' || g % 37 AS a, repeat('x', 60) AS pad
