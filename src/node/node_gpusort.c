@@ -133,12 +133,17 @@ gs_node_divide(List *custom_private, int ngrouped, int group_limit)
 }
 
 void
-gs_node_compute_window(CustomScan *scan, List *functions, int group_limit)
+gs_node_limit_groups(CustomScan *scan, int group_limit)
 {
 	List	   *flags = list_nth(scan->custom_private, PRIVATE_FLAGS);
 
-	lfirst(list_nth_cell(scan->custom_private, PRIVATE_WINDOW)) = functions;
 	lfirst_int(list_nth_cell(flags, FLAG_GROUP_LIMIT)) = group_limit;
+}
+
+void
+gs_node_compute_window(CustomScan *scan, List *functions)
+{
+	lfirst(list_nth_cell(scan->custom_private, PRIVATE_WINDOW)) = functions;
 }
 
 const List *

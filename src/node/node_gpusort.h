@@ -57,9 +57,9 @@ extern void gs_node_divide(List *custom_private, int ngrouped, int group_limit);
 
 /*
  * Has a node that divides rows compute its target list and its qual, in which parameters are window
- * functions (node_window.h).  group_limit: as above, but not GS_GROUP_MIDDLE.
+ * functions (node_window.h).  Not with GS_GROUP_MIDDLE.
  */
-extern void gs_node_compute_window(CustomScan *scan, List *functions, int group_limit);
+extern void gs_node_compute_window(CustomScan *scan, List *functions);
 
 /* These functions; NIL: there are none. */
 extern const List *gs_node_window_functions(const CustomScan *scan);
@@ -67,8 +67,9 @@ extern const List *gs_node_window_functions(const CustomScan *scan);
 /* The columns of which gs_node_divide() has the number; NULL: it was not called. */
 extern Bitmapset *gs_node_grouped_columns(const CustomScan *scan);
 
-/* How many rows of a group are needed, as gs_node_divide() has it. */
+/* How many rows of a group are needed, as gs_node_divide() has it; another number of them. */
 extern int	gs_node_group_limit(const CustomScan *scan);
+extern void gs_node_limit_groups(CustomScan *scan, int group_limit);
 
 /* Has the participants of a parallel plan share the node's sort. */
 extern void gs_sort_node_share(CustomScan *scan);

@@ -70,8 +70,10 @@ groups_alike(const CustomScan *sort, const AttrNumber *attnos, int nattnos)
 static Plan *
 replace_unique(Unique *unique, CustomScan *sort)
 {
-	return gs_node_group_limit(sort) == 1 &&
-		groups_alike(sort, unique->uniqColIdx, unique->numCols) ? &sort->scan.plan : &unique->plan;
+	if (!groups_alike(sort, unique->uniqColIdx, unique->numCols))
+		return &unique->plan;
+	gs_node_limit_groups(sort, 1);
+	return &sort->scan.plan;
 }
 
 /* Is it lag() of a column, by one row, NULL in the first row? */
@@ -176,7 +178,8 @@ replace_window(WindowAgg *window, CustomScan *sort, PlannedStmt *statement)
 	sort->scan.plan.extParam = plan->extParam;
 	sort->scan.plan.allParam = plan->allParam;
 	row_number = functions.row_number == NULL ? -1 : functions.row_number->paramid;
-	gs_node_compute_window(sort, lcons_int(row_number, functions.lags), limit);
+	gs_node_compute_window(sort, lcons_int(row_number, functions.lags));
+	gs_node_limit_groups(sort, limit);
 	return &sort->scan.plan;
 }
 
