@@ -27,14 +27,15 @@
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 
-bool
-gs_plan_is_row_number(Node *node)
+static bool
+is_row_number(Node *node)
 {
 	return IsA(node, WindowFunc) && ((const WindowFunc *) node)->winfnoid == F_ROW_NUMBER;
 }
 
-int
-gs_plan_run_limit(List *conditions)
+/* The n of row_number() <= n, if that is the only run condition and n is a constant; else 0. */
+static int
+run_limit(List *conditions)
 {
 	const OpExpr *condition = conditions == NIL ? NULL : linitial(conditions);
 	RegProcedure compare;
@@ -43,7 +44,7 @@ gs_plan_run_limit(List *conditions)
 	int64		limit;
 
 	if (list_length(conditions) != 1 || !IsA(condition, OpExpr) ||
-		!gs_plan_is_row_number(linitial(condition->args)))
+		!is_row_number(linitial(condition->args)))
 		return 0;
 	compare = get_opcode(condition->opno);
 	is_less = compare == F_INT8LT || compare == F_INT84LT;
@@ -93,7 +94,7 @@ static bool
 has_other_function(Node *node, void *context)
 {
 	if (node != NULL && IsA(node, WindowFunc))
-		return !gs_plan_is_row_number(node) && !is_lag((const WindowFunc *) node);
+		return !is_row_number(node) && !is_lag((const WindowFunc *) node);
 	return expression_tree_walker(node, has_other_function, context);
 }
 
@@ -162,7 +163,7 @@ static Plan *
 replace_window(WindowAgg *window, CustomScan *sort, PlannedStmt *statement)
 {
 	Plan	   *plan = &window->plan;
-	const int	limit = gs_plan_run_limit(window->runConditionOrig);
+	const int	limit = run_limit(window->runConditionOrig);
 	Functions	functions = {.statement = statement};
 	int			row_number;
 

@@ -10,11 +10,6 @@
 
 #include "nodes/plannodes.h"
 
-extern bool gs_plan_is_row_number(Node *node);
-
-/* The n of row_number() <= n, if that is the only run condition and n is a constant; else 0. */
-extern int	gs_plan_run_limit(List *conditions);
-
 /*
  * If a GpuSort by ranges can do the work of the Unique above it, or of the WindowAgg, whose functions
  * are row_number() and lag() of columns, it replaces them.  Returns the node that is in their place.

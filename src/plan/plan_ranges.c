@@ -27,13 +27,11 @@
 #include "node/node_gpusort.h"
 #include "plan/plan.h"
 #include "plan/plan_aggregates.h"
-#include "plan/plan_groups.h"
 #include "plan/plan_medians.h"
 #include "plan/plan_ranges.h"
 #include "store/store_device_choice.h"
 
 #include "catalog/pg_proc.h"
-#include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
@@ -43,7 +41,6 @@
 #include "optimizer/paths.h"
 #include "optimizer/planner.h"
 #include "optimizer/tlist.h"
-#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
 
@@ -58,8 +55,6 @@ typedef struct UpperNodes
 	int			nwindows;		/* how many are WindowAggs */
 	bool		safe;			/* what they compute, besides the target, is parallel safe */
 	bool		medians;		/* all aggregates are medians of the column after the groups' */
-	int			limit;			/* of each group, the first so many rows are enough; 0: all are
-								 * needed, or GS_GROUP_MIDDLE */
 	double		kept;			/* about which part of the rows run conditions keep */
 	double		skew;			/* rows of the participant that has most, in relation to the
 								 * average */
@@ -146,35 +141,6 @@ is_window_safe(PlannerInfo *root, const WindowAggPath *path)
 		is_safe(root, gs_run_condition(path)) && is_safe(root, path->qual);
 }
 
-/* ------------------------------------------------------------- run conditions */
-
-/* A group limit is set if about this part of the rows is needed. */
-#define MOST_KEPT	0.5
-
-static bool
-has_other_function(Node *node, void *winref)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, WindowFunc) && ((const WindowFunc *) node)->winref == *(Index *) winref)
-		return !gs_plan_is_row_number(node);
-	return expression_tree_walker(node, has_other_function, winref);
-}
-
-/*
- * How many rows of each group a WindowAgg needs; 0: all.  Only for the lowest of a relation that is
- * the top one, too, which returns no more rows of a group when the run condition is false.
- */
-static int
-group_limit(const UpperNodes *nodes, const WindowAggPath *path)
-{
-	Index		winref = path->winclause->winref;
-
-	return !path->topwindow || nodes->nwindows > 1 ||
-		has_other_function((Node *) nodes->root->processed_tlist, &winref) ? 0 :
-		gs_plan_run_limit(gs_run_condition(path));
-}
-
 /* -------------------------------------------------------------------- copies */
 
 /* How many bytes a path has, and where its input is; no bytes: such paths are not copied. */
@@ -247,12 +213,10 @@ note_node(UpperNodes *nodes, const Path *path)
 			/* the planner counts all rows */
 			if (gs_run_condition((const WindowAggPath *) path) != NIL)
 				nodes->kept = DEFAULT_INEQ_SEL;
-			nodes->limit = group_limit(nodes, (const WindowAggPath *) path);
 			group_by(nodes, ((const WindowAggPath *) path)->winclause->partitionClause);
 			return true;
 		case T_AggPath:
 			group_by(nodes, ((const AggPath *) path)->groupClause);
-			nodes->limit = nodes->medians ? GS_GROUP_MIDDLE : 0;
 			return ((const AggPath *) path)->aggstrategy == AGG_SORTED &&
 				((const AggPath *) path)->aggsplit == AGGSPLIT_SIMPLE;
 		case T_GroupPath:
@@ -260,7 +224,6 @@ note_node(UpperNodes *nodes, const Path *path)
 			return true;
 		case GS_T_UNIQUE_PATH:
 			nodes->ngrouped = Min(nodes->ngrouped, ((const GsUniquePath *) path)->numkeys);
-			nodes->limit = 1;	/* it is the only node of its relation */
 			return true;
 		default:
 			return input_of(path) != NULL;
@@ -275,7 +238,6 @@ note_nodes(UpperNodes *nodes, const Path *path)
 	nodes->nwindows = 0;
 	nodes->kept = 1;
 	nodes->safe = true;
-	nodes->limit = 0;
 	while (!is_sorted_input(nodes, path))
 	{
 		/* others are such as groups that are aggregated in part */
@@ -442,14 +404,13 @@ make_ranges(const UpperNodes *nodes, Path *partial)
 }
 
 /*
- * Estimates the number of groups of so many rows, and which part of the rows is at least in the
- * largest one: as if all were as large, or as the statistics of the most common values have it.
+ * Estimates which part of so many rows is at least in the largest group: as if all were as large,
+ * or as the statistics of the most common values have it.
  */
 static double
-estimate_groups(const UpperNodes *nodes, const RangesPath *ranges, double nrows, double *part)
+largest_group(const UpperNodes *nodes, const RangesPath *ranges, double nrows)
 {
 	double		largest = 1;
-	double		ngroups;
 	List	   *exprs = NIL;
 
 	for (int i = 0; i < nodes->ngrouped; i++)
@@ -463,18 +424,7 @@ estimate_groups(const UpperNodes *nodes, const RangesPath *ranges, double nrows,
 		largest = Min(largest, most_common);
 		exprs = lappend(exprs, expr);
 	}
-	ngroups = Max(estimate_num_groups(nodes->root, exprs, nrows, NULL, NULL), 1);
-	*part = Max(largest, 1 / ngroups);
-	return ngroups;
-}
-
-/* How many rows of each group are needed; 0: all, or so many that it does not matter. */
-static int
-needed_of_group(const UpperNodes *nodes, double ngroups, double nrows)
-{
-	if (nodes->limit == GS_GROUP_MIDDLE)
-		return nodes->ngrouped == list_length(nodes->pathkeys) - 1 ? GS_GROUP_MIDDLE : 0;
-	return nodes->limit * ngroups < nrows * MOST_KEPT ? nodes->limit : 0;
+	return Max(largest, 1 / Max(estimate_num_groups(nodes->root, exprs, nrows, NULL, NULL), 1));
 }
 
 /* The Gather above a path whose participants each have a range, of so many rows in all. */
@@ -555,7 +505,6 @@ add_ranges(UpperNodes *nodes, Path *partial)
 {
 	const double nparticipants = gs_plan_cost_participants(partial->parallel_workers);
 	const double nrows = partial->rows * nparticipants;
-	double		ngroups;
 	double		largest;
 	RangesPath *ranges = make_ranges(nodes, partial);
 	const Path *top = ranges == NULL ? NULL : find_nodes(nodes);
@@ -571,7 +520,7 @@ add_ranges(UpperNodes *nodes, Path *partial)
 	if (!nodes->safe)
 		return "an expression is not parallel safe";
 	sort = &ranges->custom.path;
-	ngroups = estimate_groups(nodes, ranges, nrows, &largest);
+	largest = largest_group(nodes, ranges, nrows);
 	if (largest > MOST_IN_A_GROUP && !gpusort_force)
 		return "one group has most of the rows";
 	nodes->skew = Max(1, nparticipants * largest);
@@ -579,8 +528,10 @@ add_ranges(UpperNodes *nodes, Path *partial)
 	path = copy_above(nodes, top, sort);
 	ranges->saved = nrows * (1 - nodes->skew / nparticipants) *
 		gs_plan_cost_windows(nodes->nwindows, count_aggregates(nodes));
+	/* with medians, the last column is what they are of */
 	gs_node_divide(ranges->custom.custom_private, nodes->ngrouped,
-				   needed_of_group(nodes, ngroups, nrows));
+				   nodes->medians && nodes->ngrouped == list_length(nodes->pathkeys) - 1 ?
+				   GS_GROUP_MIDDLE : 0);
 	path = hide_order(nodes, path);
 	add_partial_path(nodes->rel, path);
 	if (list_member_ptr(nodes->rel->partial_pathlist, path))
