@@ -81,8 +81,11 @@ INSERT INTO windows VALUES
 	('SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY shop, kind ORDER BY id) AS n FROM sales) s WHERE n BETWEEN 2 AND 3'),
 	('SELECT kind, max(n) FROM (SELECT kind, row_number() OVER (PARTITION BY kind ORDER BY id) AS n FROM sales) s GROUP BY kind'),
 	('SELECT id, lag(rate) OVER (PARTITION BY kind ORDER BY id) FROM no_sales'),
+	('SELECT id, ''number '' || row_number() OVER w, (lag(id) OVER w)::text, lag(id) OVER w + 1 FROM sales WINDOW w AS (PARTITION BY kind ORDER BY id)'),
+	('SELECT kind, amount, id, row_number() OVER (PARTITION BY kind ORDER BY amount, id), lag(name) OVER (PARTITION BY kind ORDER BY amount, id, name) FROM (SELECT kind, amount, id, name FROM sales) s'),
 	('SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY kind ORDER BY id) AS n FROM sales) s WHERE n <= kind'),
-	-- it does not: other functions, offsets, expressions, several windows
+	-- it does not: other functions, offsets, expressions, frames that may be wrong, several windows
+	('SELECT id, row_number() OVER (PARTITION BY kind ORDER BY id ROWS 1 PRECEDING), lag(id) OVER (PARTITION BY kind ORDER BY id ROWS 1 PRECEDING) FROM sales'),
 	('SELECT id, row_number() OVER w, sum(amount) OVER w FROM sales WINDOW w AS (PARTITION BY kind ORDER BY id)'),
 	('SELECT id, lag(amount, 2) OVER w, lag(amount, 1, 0::bigint) OVER w FROM sales WINDOW w AS (PARTITION BY kind ORDER BY id)'),
 	('SELECT id, lag(amount % 7) OVER (PARTITION BY kind ORDER BY id) FROM sales'),

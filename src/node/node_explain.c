@@ -69,28 +69,22 @@ describe_column(const GsSortColumn *column, Expr *expr, List *context, bool use_
 	return buf.data;
 }
 
-/* Window functions, and the parameters that stand for them in the output. */
 static void
 explain_window(const CustomScan *scan, List *context, ExplainState *es)
 {
-	const List *functions = gs_node_window_functions(scan);
-	List	   *shown = NIL;
+	const int	nfunctions = list_length(gs_node_window_functions(scan));
+	List	   *functions = NIL;
 
-	if (functions == NIL)
-		return;
-	if (list_nth_int(functions, GS_WINDOW_ROW_NUMBER) >= 0)
-		shown = list_make1(psprintf("$%d = row_number()",
-									list_nth_int(functions, GS_WINDOW_ROW_NUMBER)));
-	for (int i = GS_WINDOW_LAGS; i < list_length(functions); i += 2)
+	for (int i = list_length(scan->custom_scan_tlist) - nfunctions;
+		 i < list_length(scan->custom_scan_tlist); i++)
 	{
-		TargetEntry *entry = get_tle_by_resno(scan->custom_scan_tlist, list_nth_int(functions, i));
+		TargetEntry *entry = list_nth_node(TargetEntry, scan->custom_scan_tlist, i);
 
-		shown = lappend(shown,
-						psprintf("$%d = lag(%s)", list_nth_int(functions, i + 1),
-								 deparse_expression((Node *) entry->expr, context,
-													gs_explain_uses_prefixes(es), true)));
+		functions = lappend(functions, deparse_expression((Node *) entry->expr, context,
+														  gs_explain_uses_prefixes(es), true));
 	}
-	ExplainPropertyList("Window Functions", shown, es);
+	if (functions != NIL)
+		ExplainPropertyList("Window Functions", functions, es);
 }
 
 static void

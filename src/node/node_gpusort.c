@@ -268,8 +268,10 @@ sort_begin(CustomScanState *node, EState *estate, int eflags)
 	if (functions == NIL)
 		slot = return_rows(ps);
 	else
-		((GsSortNode *) node)->window = gs_node_window_begin(&node->ss, functions,
-															 ExecGetResultType(child), &slot);
+	{
+		slot = ExecInitExtraTupleSlot(estate, ExecGetResultType(child), &TTSOpsMinimalTuple);
+		((GsSortNode *) node)->window = gs_node_window_begin(&node->ss, functions);
+	}
 	spec = spec_of_plan(node, child, slot, eflags);
 	gs_sort_init(gs_node_sort(node), &spec);
 }
@@ -363,8 +365,12 @@ sort_exec_window(CustomScanState *node)
 		gs_node_window_keep(window);
 		slot = sort_exec_ranges(node);
 		if (TupIsNull(slot))
-			return ExecClearTuple(node->ss.ps.ps_ResultTupleSlot);
-		result = gs_node_window_compute(window, gs_sort_group_rows_number(gs_node_sort(node)));
+		{
+			gs_node_window_restart(window);
+			return NULL;
+		}
+		result = gs_node_window_compute(window, slot,
+										gs_sort_group_rows_number(gs_node_sort(node)));
 	}
 	return result;
 }
@@ -410,6 +416,8 @@ sort_rescan(CustomScanState *node)
 	GsSortState *state = gs_node_sort(node);
 	PlanState  *child = outerPlanState(node);
 
+	if (((GsSortNode *) node)->window != NULL)
+		gs_node_window_restart(((GsSortNode *) node)->window);
 	if (state->store.phase == GS_STORE_IDLE)
 		return;
 	if (child->chgParam == NULL && gs_sort_can_rewind(state))

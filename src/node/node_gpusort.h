@@ -56,8 +56,9 @@ extern int	gs_node_presorted_columns(const CustomScan *scan);
 extern void gs_node_divide(List *custom_private, int ngrouped, int group_limit);
 
 /*
- * Has a node that divides rows compute its target list and its qual, in which parameters are window
- * functions (node_window.h).  Not with GS_GROUP_MIDDLE.
+ * Has a node that divides rows compute its target list and its qual from the columns of
+ * custom_scan_tlist, of which the last ones are window functions (node_window.h).  Not with
+ * GS_GROUP_MIDDLE.
  */
 extern void gs_node_compute_window(CustomScan *scan, List *functions);
 

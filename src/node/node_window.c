@@ -3,7 +3,7 @@
  * node_window.c
  *	  Window functions that a GpuSort by ranges computes: row_number(), and lag() of columns.
  *
- * plan/plan_groups.c has put parameters in their place.
+ * plan/plan_groups.c has put them into the plan.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,112 +14,108 @@
 #include "executor/executor.h"
 #include "utils/datum.h"
 
-/* The value of a column in the row before. */
-typedef struct Lag
+typedef struct Function
 {
-	AttrNumber	attno;
-	bool		byval;
-	int16		length;
-	Datum		kept;			/* of the last row; allocated, unless byval */
-	bool		isnull;
-	ParamExecData *parameter;
-} Lag;
+	int			column;			/* of a lag(), or GS_WINDOW_ROW_NUMBER */
+	Datum		last;			/* of a lag(): the value in the last row, allocated unless it is
+								 * passed by value */
+	bool		last_is_null;
+} Function;
 
 struct GsNodeWindow
 {
 	ScanState  *node;
-	ParamExecData *row_number;	/* NULL: not used */
-	Lag		   *lags;
-	int			nlags;
+	int			nfunctions;
+	Function	functions[FLEXIBLE_ARRAY_MEMBER];
 };
 
-/*
- * The executor has set up the node for rows in virtual slots, but a GpuSort returns minimal tuples.
- */
-static void
-begin_projection(ScanState *node, TupleDesc desc)
+GsNodeWindow *
+gs_node_window_begin(ScanState *node, const List *functions)
 {
-	PlanState  *ps = &node->ps;
+	const int	count = list_length(functions);
+	GsNodeWindow *window = palloc0(offsetof(GsNodeWindow, functions) + sizeof(Function) * count);
 
-	node->ss_ScanTupleSlot = ExecInitExtraTupleSlot(ps->state, desc, &TTSOpsMinimalTuple);
-	ps->scandesc = desc;
-	ps->scanops = &TTSOpsMinimalTuple;
-	ps->scanopsfixed = true;
-	ps->scanopsset = true;
-	ExecAssignScanProjectionInfoWithVarno(node, INDEX_VAR);
-	ps->qual = ExecInitQual(ps->plan->qual, ps);
+	window->node = node;
+	window->nfunctions = count;
+	for (int i = 0; i < count; i++)
+	{
+		window->functions[i].column = list_nth_int(functions, i);
+		window->functions[i].last_is_null = true;
+	}
+	return window;
 }
 
-GsNodeWindow *
-gs_node_window_begin(ScanState *node, const List *functions, TupleDesc desc, TupleTableSlot **slot)
+/* Keeps the value that a lag() will have. */
+static void
+keep(Function *function, const TupleTableSlot *row)
 {
-	GsNodeWindow *window = palloc0(sizeof(GsNodeWindow));
-	ParamExecData *parameters = node->ps.state->es_param_exec_vals;
-	const int	row_number = list_nth_int(functions, GS_WINDOW_ROW_NUMBER);
+	const int	i = function->column - 1;
+	const Form_pg_attribute attribute = TupleDescAttr(row->tts_tupleDescriptor, i);
 
-	begin_projection(node, desc);
-	window->node = node;
-	window->row_number = row_number < 0 ? NULL : &parameters[row_number];
-	window->nlags = (list_length(functions) - GS_WINDOW_LAGS) / 2;
-	window->lags = palloc0(sizeof(Lag) * Max(window->nlags, 1));
-	for (int i = 0; i < window->nlags; i++)
-	{
-		Lag		   *lag = &window->lags[i];
-
-		lag->attno = list_nth_int(functions, GS_WINDOW_LAGS + 2 * i);
-		lag->byval = TupleDescAttr(desc, lag->attno - 1)->attbyval;
-		lag->length = TupleDescAttr(desc, lag->attno - 1)->attlen;
-		lag->isnull = true;
-		lag->parameter = &parameters[list_nth_int(functions, GS_WINDOW_LAGS + 2 * i + 1)];
-	}
-	*slot = node->ss_ScanTupleSlot;
-	return window;
+	if (!attribute->attbyval && !function->last_is_null)
+		pfree(DatumGetPointer(function->last));
+	function->last_is_null = true;
+	if (row->tts_isnull[i])
+		return;
+	function->last = datumCopy(row->tts_values[i], attribute->attbyval, attribute->attlen);
+	function->last_is_null = false;
 }
 
 void
 gs_node_window_keep(GsNodeWindow *window)
 {
-	TupleTableSlot *slot = window->node->ss_ScanTupleSlot;
+	const TupleTableSlot *row = window->node->ss_ScanTupleSlot;
 	MemoryContext old;
 
-	if (window->nlags == 0 || TupIsNull(slot))
+	if (TupIsNull(row))
 		return;
 	old = MemoryContextSwitchTo(window->node->ps.state->es_query_cxt);
-	for (int i = 0; i < window->nlags; i++)
+	for (int i = 0; i < window->nfunctions; i++)
 	{
-		Lag		   *lag = &window->lags[i];
-		Datum		value;
-
-		if (!lag->byval && !lag->isnull)
-			pfree(DatumGetPointer(lag->kept));
-		lag->isnull = true;
-		value = slot_getattr(slot, lag->attno, &lag->isnull);
-		if (!lag->isnull)
-			lag->kept = datumCopy(value, lag->byval, lag->length);
+		if (window->functions[i].column != GS_WINDOW_ROW_NUMBER)
+			keep(&window->functions[i], row);
 	}
 	MemoryContextSwitchTo(old);
 }
 
+/* Puts a row, followed by the functions, into the slot that expressions read. */
+static TupleTableSlot *
+extend(GsNodeWindow *window, TupleTableSlot *row, int64 number)
+{
+	TupleTableSlot *slot = window->node->ss_ScanTupleSlot;
+	const int	ncolumns = row->tts_tupleDescriptor->natts;
+
+	ExecClearTuple(slot);
+	slot_getallattrs(row);
+	memcpy(slot->tts_values, row->tts_values, sizeof(Datum) * ncolumns);
+	memcpy(slot->tts_isnull, row->tts_isnull, sizeof(bool) * ncolumns);
+	for (int i = 0; i < window->nfunctions; i++)
+	{
+		const Function *function = &window->functions[i];
+		const bool	is_number = function->column == GS_WINDOW_ROW_NUMBER;
+
+		slot->tts_values[ncolumns + i] = is_number ? Int64GetDatum(number) : function->last;
+		slot->tts_isnull[ncolumns + i] = !is_number && (number == 1 || function->last_is_null);
+	}
+	return ExecStoreVirtualTuple(slot);
+}
+
 TupleTableSlot *
-gs_node_window_compute(GsNodeWindow *window, int64 number)
+gs_node_window_compute(GsNodeWindow *window, TupleTableSlot *row, int64 number)
 {
 	PlanState  *ps = &window->node->ps;
 	ExprContext *econtext = ps->ps_ExprContext;
 
-	if (window->row_number != NULL)
-		*window->row_number = (ParamExecData) {.value = Int64GetDatum(number)};
-	for (int i = 0; i < window->nlags; i++)
-	{
-		const Lag  *lag = &window->lags[i];
-
-		*lag->parameter = (ParamExecData) {
-			.value = lag->kept,.isnull = number == 1 || lag->isnull
-		};
-	}
 	ResetExprContext(econtext);
-	econtext->ecxt_scantuple = window->node->ss_ScanTupleSlot;
+	econtext->ecxt_scantuple = extend(window, row, number);
 	if (ExecQual(ps->qual, econtext))
-		return ExecProject(ps->ps_ProjInfo);
+		return ps->ps_ProjInfo == NULL ? econtext->ecxt_scantuple : ExecProject(ps->ps_ProjInfo);
 	InstrCountFiltered1(window->node, 1);
 	return NULL;
+}
+
+void
+gs_node_window_restart(GsNodeWindow *window)
+{
+	ExecClearTuple(window->node->ss_ScanTupleSlot);
 }

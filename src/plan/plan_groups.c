@@ -5,13 +5,8 @@
  *
  * A GpuSort by ranges knows which rows are of one group, and can return only the first ones
  * (sort/sort_group_rows.c).  So the first row of each needs no Unique; and row_number() and lag() need
- * no WindowAgg, which stores each row and reads it again.  They become parameters, which the GpuSort
- * sets before it computes its output (node/node_window.c):
- *
- *	  WindowAgg						GpuSort
- *		Output: g, row_number()		  Output: g, $0
- *		-> GpuSort
- *			 Output: g, b
+ * no WindowAgg, which stores each row and reads it again.  The GpuSort computes its target list and
+ * its qual (node/node_window.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -28,7 +23,7 @@
 #include "utils/lsyscache.h"
 
 static bool
-is_row_number(Node *node)
+is_row_number(const Node *node)
 {
 	return IsA(node, WindowFunc) && ((const WindowFunc *) node)->winfnoid == F_ROW_NUMBER;
 }
@@ -98,58 +93,54 @@ has_other_function(Node *node, void *context)
 	return expression_tree_walker(node, has_other_function, context);
 }
 
-/* Window functions that become parameters of a statement. */
+/* Window functions that become columns of a GpuSort, after those of the rows. */
 typedef struct Functions
 {
-	PlannedStmt *statement;
-	Param	   *row_number;		/* NULL: there is none yet */
-	List	   *lags;			/* as node_window.h has them */
+	List	  **columns;		/* the node's custom_scan_tlist */
+	List	   *list;			/* as node_window.h has it */
 } Functions;
 
-/* Adds a parameter of the type of a function. */
-static Param *
-add_parameter(PlannedStmt *statement, const WindowFunc *function)
-{
-	Param	   *parameter = makeNode(Param);
-
-	parameter->paramkind = PARAM_EXEC;
-	parameter->paramid = list_length(statement->paramExecTypes);
-	parameter->paramtype = function->wintype;
-	parameter->paramtypmod = exprTypmod((const Node *) function);
-	parameter->paramcollid = function->wincollid;
-	parameter->location = function->location;
-	statement->paramExecTypes = lappend_oid(statement->paramExecTypes, function->wintype);
-	return parameter;
-}
-
-static Param *
-parameter_for(Functions *functions, const WindowFunc *function)
-{
-	Param	   *parameter;
-
-	if (function->winfnoid == F_ROW_NUMBER && functions->row_number != NULL)
-		return copyObject(functions->row_number);
-	parameter = add_parameter(functions->statement, function);
-	if (function->winfnoid == F_ROW_NUMBER)
-		functions->row_number = parameter;
-	else
-	{
-		functions->lags = lappend_int(functions->lags,
-									  linitial_node(Var, function->args)->varattno);
-		functions->lags = lappend_int(functions->lags, parameter->paramid);
-	}
-	return parameter;
-}
-
-/* Replaces window functions by parameters, and columns of the node below by those of a GpuSort. */
+/*
+ * A reference to the column of a window function.  It is added as a call, for EXPLAIN, which is not
+ * executed.
+ */
 static Node *
-replace_functions(Node *node, void *functions)
+add_column(Functions *functions, const WindowFunc *function)
+{
+	const int	number = is_row_number((const Node *) function) ? GS_WINDOW_ROW_NUMBER :
+		linitial_node(Var, function->args)->varattno;
+	int			resno = list_length(*functions->columns) - list_length(functions->list) + 1;
+	ListCell   *lc;
+
+	foreach(lc, functions->list)
+	{
+		if (lfirst_int(lc) == number)
+			break;
+		resno++;
+	}
+	if (lc == NULL)
+	{
+		FuncExpr   *call = makeFuncExpr(function->winfnoid, function->wintype,
+										copyObject(function->args), function->wincollid,
+										function->inputcollid, COERCE_EXPLICIT_CALL);
+
+		*functions->columns = lappend(*functions->columns,
+									  makeTargetEntry((Expr *) call, resno, NULL, false));
+		functions->list = lappend_int(functions->list, number);
+	}
+	return (Node *) makeVar(INDEX_VAR, resno, function->wintype,
+							exprTypmod((const Node *) function), function->wincollid, 0);
+}
+
+/* Makes expressions of a node above refer to the columns of a GpuSort. */
+static Node *
+refer_to_columns(Node *node, void *functions)
 {
 	Node	   *copy;
 
 	if (node != NULL && IsA(node, WindowFunc))
-		return (Node *) parameter_for(functions, (const WindowFunc *) node);
-	copy = expression_tree_mutator(node, replace_functions, functions);
+		return add_column(functions, (const WindowFunc *) node);
+	copy = expression_tree_mutator(node, refer_to_columns, functions);
 	if (copy != NULL && IsA(copy, Var))
 		((Var *) copy)->varno = INDEX_VAR;
 	return copy;
@@ -160,44 +151,46 @@ replace_functions(Node *node, void *functions)
  * NULLs.
  */
 static Plan *
-replace_window(WindowAgg *window, CustomScan *sort, PlannedStmt *statement)
+replace_window(WindowAgg *window, CustomScan *sort)
 {
-	Plan	   *plan = &window->plan;
 	const int	limit = run_limit(window->runConditionOrig);
-	Functions	functions = {.statement = statement};
-	int			row_number;
+	Functions	functions = {.columns = &sort->custom_scan_tlist};
+	const Plan *plan = &window->plan;
+	Plan	   *in_place = &sort->scan.plan;
 
+	/* an offset of the frame may be an error */
 	if ((window->runCondition != NIL && !(limit > 0 && window->topWindow)) ||
+		window->startOffset != NULL || window->endOffset != NULL ||
 		has_other_function((Node *) plan->targetlist, NULL) ||
 		has_other_function((Node *) plan->qual, NULL) ||
 		!groups_alike(sort, window->partColIdx, window->partNumCols))
-		return plan;
-	sort->scan.plan.targetlist = (List *) replace_functions((Node *) plan->targetlist, &functions);
-	sort->scan.plan.qual = (List *) replace_functions((Node *) plan->qual, &functions);
-	sort->scan.plan.startup_cost = plan->startup_cost;
-	sort->scan.plan.total_cost = plan->total_cost;
-	sort->scan.plan.extParam = plan->extParam;
-	sort->scan.plan.allParam = plan->allParam;
-	row_number = functions.row_number == NULL ? -1 : functions.row_number->paramid;
-	gs_node_compute_window(sort, lcons_int(row_number, functions.lags));
+		return &window->plan;
+	in_place->targetlist = (List *) refer_to_columns((Node *) plan->targetlist, &functions);
+	in_place->qual = (List *) refer_to_columns((Node *) plan->qual, &functions);
+	in_place->startup_cost = plan->startup_cost;
+	in_place->total_cost = plan->total_cost;
+	in_place->extParam = plan->extParam;
+	in_place->allParam = plan->allParam;
+	gs_node_compute_window(sort, functions.list);
 	gs_node_limit_groups(sort, limit);
-	return &sort->scan.plan;
+	return in_place;
 }
 
 Plan *
-gs_plan_groups_replace(Plan *plan, PlannedStmt *statement)
+gs_plan_groups_replace(Plan *plan)
 {
 	CustomScan *sort = (CustomScan *) plan->lefttree;
 
 	if (sort == NULL || !gs_node_is_gpusort(plan->lefttree) ||
-		gs_node_grouped_columns(sort) == NULL || plan->initPlan != NIL)
+		gs_node_grouped_columns(sort) == NULL || gs_node_window_functions(sort) != NIL ||
+		plan->initPlan != NIL)
 		return plan;
 	switch (nodeTag(plan))
 	{
 		case T_Unique:
 			return replace_unique((Unique *) plan, sort);
 		case T_WindowAgg:
-			return replace_window((WindowAgg *) plan, sort, statement);
+			return replace_window((WindowAgg *) plan, sort);
 		default:
 			return plan;
 	}

@@ -33,6 +33,7 @@
 
 #include "catalog/pg_proc.h"
 #include "miscadmin.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
@@ -109,12 +110,14 @@ without_window_functions(Node *node, void *safe)
 	if (node != NULL && IsA(node, WindowFunc))
 	{
 		const WindowFunc *function = (const WindowFunc *) node;
-		RowExpr    *row = makeNode(RowExpr);
 
 		if (func_parallel(function->winfnoid) != PROPARALLEL_SAFE)
 			*(bool *) safe = false;
-		row->args = lappend(list_copy(function->args), function->aggfilter);
-		return (Node *) row;
+		/* of its type, which casts above it look at */
+		return (Node *) makeFuncExpr(function->winfnoid, function->wintype,
+									 lappend(list_copy(function->args), function->aggfilter),
+									 function->wincollid, function->inputcollid,
+									 COERCE_EXPLICIT_CALL);
 	}
 	return expression_tree_mutator(node, without_window_functions, safe);
 }

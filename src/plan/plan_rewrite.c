@@ -144,7 +144,6 @@ subqueries_that_may_stop(const PlannedStmt *statement)
 /* Constants of the rewrite of a plan. */
 typedef struct Rewrite
 {
-	PlannedStmt *statement;
 	const GsReplaceSettings *settings;
 	bool		repeatable;
 
@@ -179,9 +178,8 @@ gs_plan_is_repeatable(Query *query)
 }
 
 static void
-rewrite_statement(bool may_stop, const Rewrite *rewrite)
+rewrite_statement(PlannedStmt *statement, bool may_stop, const Rewrite *rewrite)
 {
-	PlannedStmt *statement = rewrite->statement;
 	const Bitmapset *may_stop_too = subqueries_that_may_stop(statement);
 	GsPlanLimit bound = gs_plan_limit_none;
 	ListCell   *lc;
@@ -199,11 +197,9 @@ void
 gs_plan_rewrite(PlannedStmt *statement, const GsReplaceSettings *settings, bool repeatable,
 				bool may_stop)
 {
-	const Rewrite rewrite = {
-		.statement = statement,.settings = settings,.repeatable = repeatable
-	};
+	const Rewrite rewrite = {.settings = settings, .repeatable = repeatable};
 
-	rewrite_statement(may_stop, &rewrite);
+	rewrite_statement(statement, may_stop, &rewrite);
 }
 
 /* The columns of a Sort's ORDER BY. */
@@ -398,8 +394,9 @@ rewrite_plan(Plan *plan, GsPlanLimit bound, const Rewrite *rewrite)
 		case T_CustomScan:
 			if (!gs_node_is_gpusort(plan))
 				return plan;
-			/* a GpuSort by ranges has the expressions of its child */
-			refer_to(((CustomScan *) plan)->custom_scan_tlist, OUTER_VAR);
+			/* a GpuSort by ranges has the expressions of its child; later, window functions, too */
+			if (gs_node_window_functions((CustomScan *) plan) == NIL)
+				refer_to(((CustomScan *) plan)->custom_scan_tlist, OUTER_VAR);
 			break;
 		case T_Append:
 			rewrite_list(((Append *) plan)->appendplans, bound, rewrite);
@@ -446,7 +443,7 @@ rewrite_plan(Plan *plan, GsPlanLimit bound, const Rewrite *rewrite)
 	if (IsA(plan, Agg) && rewrite->sort == NULL && returns_middle(plan->lefttree))
 		gs_plan_medians_replace((Agg *) plan);
 	if (rewrite->sort == NULL)
-		plan = gs_plan_groups_replace(plan, rewrite->statement);
+		plan = gs_plan_groups_replace(plan);
 
 	if ((IsA(plan, Sort) || IsA(plan, IncrementalSort)) && plan->lefttree != NULL &&
 		(rewrite->sort == NULL || rewrite->sort == (Sort *) plan))
@@ -477,16 +474,14 @@ why_not_replaced(PlannedStmt *statement, const Sort *sort)
 {
 	const GsReplaceSettings settings = gs_replace_settings();
 	char	   *why_not = "another extension's node is above the sort";
-	const Rewrite rewrite = {
-		.statement = statement,.settings = &settings,.sort = sort,.why_not = &why_not
-	};
+	const Rewrite rewrite = {.settings = &settings, .sort = sort, .why_not = &why_not};
 
 	if (!settings.enabled)
 		return "gpusort.enabled is off";
-	rewrite_statement(false, &rewrite);
+	rewrite_statement(statement, false, &rewrite);
 	/* the statement does not say whether it was planned for its first rows */
 	if (why_not == NULL && IsA(sort, IncrementalSort))
-		rewrite_statement(true, &rewrite);
+		rewrite_statement(statement, true, &rewrite);
 	return why_not != NULL ? why_not :
 		"settings of gpusort have changed since the query was planned";
 }
