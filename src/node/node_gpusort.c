@@ -350,7 +350,7 @@ sort_exec_ranges(CustomScanState *node)
 	return gs_sort_ranges_next(sort_with_input(node));
 }
 
-/* Returns what is computed from the rows, among this window functions. */
+/* Returns what is computed from the rows, window functions among it. */
 static TupleTableSlot *
 sort_exec_window(CustomScanState *node)
 {
