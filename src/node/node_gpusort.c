@@ -155,12 +155,12 @@ gs_node_window_functions(const CustomScan *scan)
 Bitmapset *
 gs_node_grouped_columns(const CustomScan *scan)
 {
-	const int	ngrouped = list_nth_int(list_nth(scan->custom_private, PRIVATE_FLAGS), FLAG_GROUPED);
+	const List *flags = list_nth(scan->custom_private, PRIVATE_FLAGS);
+	const List *attnos = list_nth(scan->custom_private, PRIVATE_ATTNOS);
 	Bitmapset  *columns = NULL;
 
-	for (int i = 0; i < ngrouped; i++)
-		columns = bms_add_member(columns,
-								 list_nth_int(list_nth(scan->custom_private, PRIVATE_ATTNOS), i));
+	for (int i = 0; i < list_nth_int(flags, FLAG_GROUPED); i++)
+		columns = bms_add_member(columns, list_nth_int(attnos, i));
 	return columns;
 }
 

@@ -11,8 +11,9 @@
 #include "nodes/plannodes.h"
 
 /*
- * If a GpuSort by ranges can do the work of the Unique above it, or of the WindowAgg, whose functions
- * are row_number() and lag() of columns, it replaces them.  Returns the node that is in their place.
+ * If a GpuSort by ranges can do the work of the Unique above it, or of the WindowAgg, whose
+ * functions are row_number() and lag() of columns, it replaces them.  Returns the node that is in
+ * their place.
  */
 extern Plan *gs_plan_groups_replace(Plan *plan);
 
