@@ -302,17 +302,23 @@ MOVING_FRAMES = 4
 MOST_ROWS_OF_FRAMES = 3000
 FUNCTIONS = ["row_number()", "rank()", "dense_rank()", "ntile(3)", "cume_dist()", "lag(id)", "lead(id, 2, -1)", "first_value(id)", "nth_value(id, 2)",
              "sum(id)", "count(*)", "count(*) FILTER (WHERE id % 3 = 0)", "array_agg(id) FILTER (WHERE id % 50 = 0)", "max(id)"]
+# Those that the sort computes, if there are no others.
+FUNCTIONS_OF_SORT = ["row_number()", "row_number()", "lag(id)", "lag({0}, 1)", "lag({0})"]
 AGGREGATES = ["array_agg(id ORDER BY {0})", "array_agg(DISTINCT id % 4)", "count(DISTINCT {1})", "percentile_disc(0.5) WITHIN GROUP (ORDER BY id)", "percentile_cont(0.3) WITHIN GROUP (ORDER BY id)",
               "percentile_cont(ARRAY[0.1, 0.9]) WITHIN GROUP (ORDER BY id % 9)", "mode() WITHIN GROUP (ORDER BY id % 3)",
               "string_agg(id::text, ',' ORDER BY id DESC)", "rank(5) WITHIN GROUP (ORDER BY id)", "count(*) FILTER (WHERE id % 2 = 0)", "sum(id)"]
 
 
-def _windows(rng, table, groups, keys):
+def _windows(rng, table, groups, keys, column):
     """Functions of one or more windows, whose partitions may differ, and of which only the first rows may be wanted."""
     frames = FRAMES if table.size <= MOST_ROWS_OF_FRAMES else FRAMES[:MOVING_FRAMES]
+    choices = FUNCTIONS
+    if rng.random() < 0.4:
+        frames = FRAMES[:2]
+        choices = [function.format(column) for function in FUNCTIONS_OF_SORT]
     windows = [f"PARTITION BY {', '.join(rng.choice([groups, groups, groups[:1], groups[::-1]]))} ORDER BY {rng.choice([keys, keys, 'id', 'id DESC'])}"
                f" {rng.choice(frames)}" for _ in range(rng.choice([1, 1, 1, 2]))]
-    functions = [f"{rng.choice(FUNCTIONS)} OVER w{rng.randrange(len(windows))} AS f{i}" for i in range(rng.randint(1, 3))]
+    functions = [f"{rng.choice(choices)} OVER w{rng.randrange(len(windows))} AS f{i}" for i in range(rng.randint(1, 3))]
     where = ""
     if rng.random() < 0.4:
         functions = ["row_number() OVER w0 AS f0"] + functions[1:] * rng.choice([0, 0, 1])
@@ -331,7 +337,7 @@ def _ranges(rng, table, order):
     if kind == "distinct on" and not set(groups) & set(rest):  # it may not come again after another one
         query = f"SELECT DISTINCT ON ({', '.join(groups)}) id FROM {{0}} ORDER BY {keys}"
     elif kind == "windows":
-        query = _windows(rng, table, groups, keys)
+        query = _windows(rng, table, groups, keys, order.items[-1].column.name)
     elif kind == "medians":
         query = (f"SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY id) AS id, percentile_cont(0.5) WITHIN GROUP (ORDER BY id {rng.choice(['', 'DESC'])}) AS m"
                  f" FROM {{0}} GROUP BY {', '.join(groups)}")
