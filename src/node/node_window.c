@@ -12,6 +12,7 @@
 #include "node/node_window.h"
 
 #include "executor/executor.h"
+#include "executor/instrument.h"
 #include "utils/datum.h"
 
 typedef struct Function
