@@ -69,13 +69,13 @@ describe_column(const GsSortColumn *column, Expr *expr, List *context, bool use_
 	return buf.data;
 }
 
+/* Window functions are the columns after those of the rows. */
 static void
 explain_window(const CustomScan *scan, List *context, ExplainState *es)
 {
-	const int	nfunctions = list_length(gs_node_window_functions(scan));
 	List	   *functions = NIL;
 
-	for (int i = list_length(scan->custom_scan_tlist) - nfunctions;
+	for (int i = list_length(outerPlan(scan)->targetlist);
 		 i < list_length(scan->custom_scan_tlist); i++)
 	{
 		TargetEntry *entry = list_nth_node(TargetEntry, scan->custom_scan_tlist, i);
@@ -83,8 +83,7 @@ explain_window(const CustomScan *scan, List *context, ExplainState *es)
 		functions = lappend(functions, deparse_expression((Node *) entry->expr, context,
 														  gs_explain_uses_prefixes(es), true));
 	}
-	if (functions != NIL)
-		ExplainPropertyList("Window Functions", functions, es);
+	ExplainPropertyList("Window Functions", functions, es);
 }
 
 static void
@@ -117,7 +116,8 @@ explain_sort_key(const GsSortState *state, Plan *plan, List *ancestors, ExplainS
 		ExplainPropertyList("Presorted Key", presorted, es);
 	if (grouped != NIL)
 		ExplainPropertyList("Range Key", grouped, es);
-	explain_window((CustomScan *) plan, context, es);
+	if (state->spec.numbers_rows)
+		explain_window((CustomScan *) plan, context, es);
 	if (state->spec.group_limit == GS_GROUP_MIDDLE)
 		ExplainPropertyText("Rows per Range Key", "middle", es);
 	else if (state->spec.group_limit > 0)
