@@ -363,15 +363,14 @@ $node->safe_psql('postgres', q{CREATE TABLE valued AS SELECT id, k % 1000 AS k, 
 	CASE WHEN id % 7 > 0 THEN id::numeric / 7 END AS number FROM rows; ALTER TABLE valued SET (parallel_workers = 3); ANALYZE valued});
 my $valued = q{SELECT count(*), sum(hashtextextended(s::text, 0)) FROM (SELECT id, lag(text) OVER w AS text, lag(number) OVER w AS number, lag(v) OVER w AS v,
 	row_number() OVER w AS n FROM valued WHERE with_worker(id) > 0 WINDOW w AS (PARTITION BY k ORDER BY v, id)) s};
-my $stock = 'SET gpusort.enabled = off; SET max_parallel_workers_per_gather = 0; ' . ($valued =~ s/WHERE with_worker\(id\) > 0//r);
-my %want = map { $_ => $node->safe_psql('postgres', "$stock $_") } '', 'WHERE n <= 3', 'WHERE n > 2 AND text IS NULL';
+my $of_valued = $valued =~ s/WHERE with_worker\(id\) > 0//r;
+my %want = map { $_ => $node->safe_psql('postgres', "SET gpusort.enabled = off; SET max_parallel_workers_per_gather = 0; $of_valued $_") } '', 'WHERE n <= 3', 'WHERE n > 2 AND text IS NULL';
 
 foreach my $engine ('cpu', 'cuda')
 {
 	foreach my $settings ("work_mem = '256kB'", "work_mem = '64MB'", 'max_parallel_workers = 0', 'parallel_leader_participation = off')
 	{
 		my $set = "SET gpusort.engine = $engine; SET $settings";
-		my $of_valued = $valued =~ s/WHERE with_worker\(id\) > 0//r;
 
 		foreach my $where (sort keys %want)
 		{

@@ -124,18 +124,17 @@ node_columns(const CustomScan *scan, int *ncolumns)
 }
 
 void
-gs_node_divide(List *custom_private, int ngrouped, int group_limit)
+gs_node_divide(List *custom_private, int ngrouped)
 {
 	List	   *flags = list_nth(custom_private, PRIVATE_FLAGS);
 
 	lfirst_int(list_nth_cell(flags, FLAG_GROUPED)) = ngrouped;
-	lfirst_int(list_nth_cell(flags, FLAG_GROUP_LIMIT)) = group_limit;
 }
 
 void
-gs_node_limit_groups(CustomScan *scan, int group_limit)
+gs_node_limit_groups(List *custom_private, int group_limit)
 {
-	List	   *flags = list_nth(scan->custom_private, PRIVATE_FLAGS);
+	List	   *flags = list_nth(custom_private, PRIVATE_FLAGS);
 
 	lfirst_int(list_nth_cell(flags, FLAG_GROUP_LIMIT)) = group_limit;
 }

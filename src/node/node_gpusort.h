@@ -50,10 +50,12 @@ extern int	gs_node_presorted_columns(const CustomScan *scan);
 
 /*
  * Has each participant of a parallel plan return ranges of the rows of all, which do not divide
- * rows with equal leading columns, ngrouped of them.  group_limit: of these rows only the first so
- * many are needed; 0: all, or GS_GROUP_MIDDLE.  custom_private is that of gs_node_private().
+ * rows with equal leading columns, ngrouped of them.  custom_private is that of gs_node_private().
  */
-extern void gs_node_divide(List *custom_private, int ngrouped, int group_limit);
+extern void gs_node_divide(List *custom_private, int ngrouped);
+
+/* Of these rows only the first so many are needed; 0, as at first: all; or GS_GROUP_MIDDLE. */
+extern void gs_node_limit_groups(List *custom_private, int group_limit);
 
 /*
  * Has a node that divides rows compute its target list and its qual from the columns of
@@ -68,9 +70,8 @@ extern const List *gs_node_window_functions(const CustomScan *scan);
 /* The columns of which gs_node_divide() has the number; NULL: it was not called. */
 extern Bitmapset *gs_node_grouped_columns(const CustomScan *scan);
 
-/* How many rows of a group are needed, as gs_node_divide() has it; another number of them. */
+/* How many rows of a group are needed, as gs_node_limit_groups() has it. */
 extern int	gs_node_group_limit(const CustomScan *scan);
-extern void gs_node_limit_groups(CustomScan *scan, int group_limit);
 
 /* Has the participants of a parallel plan share the node's sort. */
 extern void gs_sort_node_share(CustomScan *scan);

@@ -531,10 +531,10 @@ add_ranges(UpperNodes *nodes, Path *partial)
 	path = copy_above(nodes, top, sort);
 	ranges->saved = nrows * (1 - nodes->skew / nparticipants) *
 		gs_plan_cost_windows(nodes->nwindows, count_aggregates(nodes));
-	/* with medians, the last column is what they are of */
-	gs_node_divide(ranges->custom.custom_private, nodes->ngrouped,
-				   nodes->medians && nodes->ngrouped == list_length(nodes->pathkeys) - 1 ?
-				   GS_GROUP_MIDDLE : 0);
+	gs_node_divide(ranges->custom.custom_private, nodes->ngrouped);
+	/* the last column is what medians are of */
+	if (nodes->medians && nodes->ngrouped == list_length(nodes->pathkeys) - 1)
+		gs_node_limit_groups(ranges->custom.custom_private, GS_GROUP_MIDDLE);
 	path = hide_order(nodes, path);
 	add_partial_path(nodes->rel, path);
 	if (list_member_ptr(nodes->rel->partial_pathlist, path))

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * plan_rewrite.c
- *	  Changes a finished plan: its Sorts and Incremental Sorts become GpuSorts, which may replace the
- *	  nodes above them, and medians of rows in the middle of each group min() and max().
+ *	  Changes a finished plan: its Sorts and Incremental Sorts become GpuSorts, which may replace
+ *	  the nodes above them, and medians of rows in the middle of each group min() and max().
  *
  * set_plan_references() has run, and determines the form of the new node.  The target list of a
  * Sort holds Vars that refer to its child (OUTER_VAR).  A CustomScan without a relation refers to

@@ -35,7 +35,10 @@ extern GsRunPlace gs_share_ranges_files(GsShareRanges *ranges, int participant);
 /* Takes part.  False: too late to read the input. */
 extern bool gs_share_ranges_begin(GsShareRanges *ranges);
 
-/* Has sorted, and has so many rows.  Waits for the others that read the input. */
+/*
+ * Has sorted, and has so many rows, in the job of a device or not.  Waits for the others that read
+ * the input.
+ */
 extern void gs_share_ranges_sorted(GsShareRanges *ranges, uint64 nrows, bool in_job);
 
 /* Has one participant read all of the input?  Once they have sorted.  Then it returns all rows. */
