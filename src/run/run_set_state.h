@@ -75,8 +75,8 @@ struct GsRunSet
 	List	   *owned_elsewhere;	/* stores of adopted runs */
 	EngineReader in_engine;
 	int			nunbuffered;	/* the last ones: of the engine, and streams */
-	const uint64 **bounds;		/* the records of the first rows of ranges of groups, from the second
-								 * one on; NULL: not found yet */
+	const uint64 **bounds;		/* the records of the first rows of ranges of groups, from the
+								 * second one on; NULL: not found yet */
 
 	/* a merge */
 	GsMergeTree	merge;
