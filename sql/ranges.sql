@@ -194,6 +194,26 @@ SET gpusort.enabled = off;
 EXECUTE ranked;
 RESET gpusort.enabled;
 
+-- Who may not execute a function gets PostgreSQL's error where the sort computes it, too.
+BEGIN;
+CREATE ROLE regress_gpusort;
+GRANT SELECT ON sales TO regress_gpusort;
+REVOKE EXECUTE ON FUNCTION row_number() FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION lag(anyelement) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION percentile_disc(float8, anyelement) FROM PUBLIC;
+SET LOCAL ROLE regress_gpusort;
+SAVEPOINT before;
+SELECT count(n) FROM (SELECT row_number() OVER (PARTITION BY shop ORDER BY amount) AS n, id FROM sales OFFSET 0) s;
+ROLLBACK TO before;
+SELECT count(n) FROM (SELECT lag(id) OVER (PARTITION BY shop ORDER BY amount) AS n, id FROM sales OFFSET 0) s;
+ROLLBACK TO before;
+SELECT count(n) FROM (SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY amount) AS n FROM sales GROUP BY shop OFFSET 0) s;
+ROLLBACK TO before;
+RESET ROLE;
+SELECT in_plan('SELECT count(n) FROM (SELECT lag(id) OVER (PARTITION BY shop ORDER BY amount) AS n, id FROM sales OFFSET 0) s', 'Window Functions');
+SELECT in_plan('SELECT count(n) FROM (SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY amount) AS n FROM sales GROUP BY shop OFFSET 0) s', 'Rows per Range Key');
+ROLLBACK;
+
 -- Only the first rows; rescans.
 SELECT count(*) FROM (SELECT id, rank() OVER (PARTITION BY shop ORDER BY amount) FROM sales LIMIT 10) s;
 SET enable_material = off;

@@ -18,9 +18,11 @@
 #include "access/xlog.h"
 #include "access/xloginsert.h"
 #include "catalog/index.h"
+#include "catalog/objectaccess.h"
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_collation.h"
 #include "catalog/pg_database.h"
+#include "catalog/pg_proc.h"
 #include "commands/defrem.h"
 #include "commands/explain.h"
 #include "commands/progress.h"
@@ -38,6 +40,7 @@
 #include "storage/read_stream.h"
 #endif
 #include "storage/smgr.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -227,6 +230,22 @@ gs_get_tuplesort_datum(Tuplesortstate *state, bool forward, Datum *value, bool *
 }
 
 /* ------------------------------------------------------------------- planner */
+
+void
+gs_check_execute(Oid function)
+{
+#if PG_VERSION_NUM >= 160000
+	const AclResult result = object_aclcheck(ProcedureRelationId, function, GetUserId(),
+											 ACL_EXECUTE);
+#else
+	const AclResult result = pg_proc_aclcheck(function, GetUserId(), ACL_EXECUTE);
+#endif
+
+	if (result != ACLCHECK_OK)
+		aclcheck_error(result, get_func_prokind(function) == PROKIND_AGGREGATE ?
+					   OBJECT_AGGREGATE : OBJECT_FUNCTION, get_func_name(function));
+	InvokeFunctionExecuteHook(function);
+}
 
 bool
 gs_explain_uses_prefixes(const ExplainState *es)

@@ -216,6 +216,9 @@ extern void gs_path_change_disabled(struct Path *path, const struct Path *before
 #define GS_TABLE_HOOK_INHERITS	inherits
 #endif
 
+/* Raises an ERROR unless the user may execute a function. */
+extern void gs_check_execute(Oid function);
+
 /* Does EXPLAIN print the names of columns with their tables? */
 extern bool gs_explain_uses_prefixes(const struct ExplainState *es);
 

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * basics.h
- *	  Min() and Max(), as PostgreSQL's c.h has them, and the monotonic clock.
+ *	  Min() and Max(), as PostgreSQL's c.h has them, the cache line, and the monotonic clock.
  *
  * C without PostgreSQL.
  *
@@ -18,6 +18,9 @@
 #define Min(a, b)		((a) < (b) ? (a) : (b))
 #define Max(a, b)		((a) > (b) ? (a) : (b))
 #endif
+
+/* The bytes that a processor fetches at once. */
+#define GS_CACHE_LINE	64
 
 /* Microseconds since an arbitrary point in the past. */
 static inline uint64_t

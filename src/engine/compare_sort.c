@@ -29,7 +29,6 @@
 #define ROWS_AHEAD		6
 #define VALUES_AHEAD	16
 #define LINES_AHEAD		2
-#define CACHE_LINE		64
 
 /* The values of more rows than this are not in the processor's cache. */
 #define CACHED_ROWS		2048
@@ -64,7 +63,7 @@ static inline __attribute__((always_inline)) void
 prefetch_lines(uintptr_t address)
 {
 	for (int line = 0; line < LINES_AHEAD; line++)
-		__builtin_prefetch((const void *) (address + (uintptr_t) line * CACHE_LINE));
+		__builtin_prefetch((const void *) (address + (uintptr_t) line * GS_CACHE_LINE));
 }
 
 /* < 0, 0 or > 0 as row a sorts before, with or after row b. */

@@ -46,7 +46,6 @@
 
 #define PREFETCH_ROWS		32	/* how far ahead rows are prefetched */
 #define PREFETCH_RECORDS	16	/* how far ahead records are prefetched, if they are returned */
-#define CACHE_LINE			64
 #define PREFETCH_BYTES		192 /* of a row, at most; hardware prefetches the rest */
 
 /* Rows between two interrupt checks. */
@@ -665,7 +664,7 @@ cpu_fetch(GsEngine *base, uint64_t position, size_t nrows, const void **rows,
 	{
 		const char *row = row_of(engine, words[i + PREFETCH_ROWS]);
 
-		for (size_t at = 0; at < engine->prefetch_bytes; at += CACHE_LINE)
+		for (size_t at = 0; at < engine->prefetch_bytes; at += GS_CACHE_LINE)
 			__builtin_prefetch(row + at);
 		__builtin_prefetch(row + engine->prefetch_bytes - 1);
 	}

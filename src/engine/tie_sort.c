@@ -45,7 +45,6 @@
 /* How many rows ahead rows are prefetched, and how many cache lines of each, to confirm a guess. */
 #define ROWS_AHEAD		8
 #define LINES_AHEAD		2
-#define CACHE_LINE		64
 
 /* Up to where in the key the rows of a tie group are equal. */
 typedef struct KeyPosition
@@ -455,7 +454,8 @@ confirm(GsWordSortState *state, Guesses *guesses, size_t start, size_t end)
 
 		check_interrupts(state, group);
 		for (int line = 0; group + ROWS_AHEAD < end && line < LINES_AHEAD; line++)
-			__builtin_prefetch(row_of(state, state->words[group + ROWS_AHEAD]) + line * CACHE_LINE);
+			__builtin_prefetch(row_of(state, state->words[group + ROWS_AHEAD]) +
+							   line * GS_CACHE_LINE);
 		next = tie_group_end(state, group, end);
 		if (next - group > 1)
 			gs_compare_sort(state, group, next);

@@ -21,9 +21,10 @@
  */
 #include "postgres.h"
 
-#include "guc.h"
 #include "common/protocol.h"
+#include "guc.h"
 #include "node/node_gpusort.h"
+#include "pg_compat.h"
 #include "read/read_limit.h"
 #include "share/share_state.h"
 #include "sort/sort.h"
@@ -49,6 +50,7 @@ enum
 	PRIVATE_NULLS_FIRST,
 	PRIVATE_FLAGS,
 	PRIVATE_WINDOW,				/* window functions, as node_window.h has them; NIL: none */
+	PRIVATE_REPLACED,			/* functions of which gs_node_replaces_function() was told */
 	PRIVATE_MEMBERS
 };
 
@@ -151,6 +153,24 @@ gs_node_window_functions(const CustomScan *scan)
 	return list_nth(scan->custom_private, PRIVATE_WINDOW);
 }
 
+void
+gs_node_replaces_function(CustomScan *scan, Oid function)
+{
+	ListCell   *functions = list_nth_cell(scan->custom_private, PRIVATE_REPLACED);
+
+	lfirst(functions) = list_append_unique_oid(lfirst(functions), function);
+}
+
+/* An ERROR unless the user may execute them, as PostgreSQL's nodes check when they begin. */
+static void
+check_replaced_functions(const CustomScan *scan)
+{
+	ListCell   *lc;
+
+	foreach(lc, (List *) list_nth(scan->custom_private, PRIVATE_REPLACED))
+		gs_check_execute(lfirst_oid(lc));
+}
+
 Bitmapset *
 gs_node_grouped_columns(const CustomScan *scan)
 {
@@ -203,8 +223,8 @@ spec_of_plan(CustomScanState *node, PlanState *child, TupleTableSlot *slot, int 
 	const int	npresorted = gs_node_presorted_columns(scan);
 	GsSortSpec	spec = {
 		.desc = ExecGetResultType(child),
-		.expected_rows = scan->scan.plan.plan_rows,
-		.expected_width = scan->scan.plan.plan_width,
+		.expected_rows = child->plan->plan_rows,
+		.expected_width = child->plan->plan_width,
 		.child = child,
 		.repeatable = list_nth_int(flags, FLAG_REPEATABLE) != 0 && npresorted == 0 &&
 			!is_shared(child, NULL),
@@ -260,6 +280,7 @@ sort_begin(CustomScanState *node, EState *estate, int eflags)
 	TupleTableSlot *slot;
 	GsSortSpec	spec;
 
+	check_replaced_functions((CustomScan *) ps->plan);
 	/* the sort keeps the rows, so the child needs none of these */
 	child = ExecInitNode(outerPlan(ps->plan), estate,
 						 eflags & ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK));

@@ -67,6 +67,12 @@ extern void gs_node_compute_window(CustomScan *scan, List *functions);
 /* These functions; NIL: there are none. */
 extern const List *gs_node_window_functions(const CustomScan *scan);
 
+/*
+ * The node, or the nodes above it with its rows, compute what a function of the query would.  Who
+ * executes the plan must have permission to execute that function.
+ */
+extern void gs_node_replaces_function(CustomScan *scan, Oid function);
+
 /* The columns of which gs_node_divide() has the number; NULL: it was not called. */
 extern Bitmapset *gs_node_grouped_columns(const CustomScan *scan);
 

@@ -67,13 +67,28 @@ groups_alike(const CustomScan *sort, const AttrNumber *attnos, int nattnos)
 	return bms_equal(columns, gs_node_grouped_columns(sort));
 }
 
+/* A GpuSort takes the place of the node above it, with the estimates of that. */
+static Plan *
+take_place(const Plan *above, CustomScan *sort)
+{
+	Plan	   *plan = &sort->scan.plan;
+
+	plan->startup_cost = above->startup_cost;
+	plan->total_cost = above->total_cost;
+	plan->plan_rows = above->plan_rows;
+	plan->plan_width = above->plan_width;
+	plan->extParam = above->extParam;
+	plan->allParam = above->allParam;
+	return plan;
+}
+
 static Plan *
 replace_unique(Unique *unique, CustomScan *sort)
 {
 	if (!groups_alike(sort, unique->uniqColIdx, unique->numCols))
 		return &unique->plan;
 	gs_node_limit_groups(sort->custom_private, 1);
-	return &sort->scan.plan;
+	return take_place(&unique->plan, sort);
 }
 
 /* Is it lag() of a column, by one row, NULL in the first row? */
@@ -100,7 +115,7 @@ has_other_function(Node *node, void *context)
 /* Window functions that become columns of a GpuSort, after those of the rows. */
 typedef struct Functions
 {
-	List	  **columns;		/* the node's custom_scan_tlist */
+	CustomScan *sort;
 	List	   *list;			/* as node_window.h has it */
 } Functions;
 
@@ -113,7 +128,8 @@ add_column(Functions *functions, const WindowFunc *function)
 {
 	const int	number = is_row_number((const Node *) function) ? GS_WINDOW_ROW_NUMBER :
 		linitial_node(Var, function->args)->varattno;
-	int			resno = list_length(*functions->columns) - list_length(functions->list) + 1;
+	List	  **columns = &functions->sort->custom_scan_tlist;
+	int			resno = list_length(*columns) - list_length(functions->list) + 1;
 	ListCell   *lc;
 
 	foreach(lc, functions->list)
@@ -128,10 +144,10 @@ add_column(Functions *functions, const WindowFunc *function)
 										copyObject(function->args), function->wincollid,
 										function->inputcollid, COERCE_EXPLICIT_CALL);
 
-		*functions->columns = lappend(*functions->columns,
-									  makeTargetEntry((Expr *) call, resno, NULL, false));
+		*columns = lappend(*columns, makeTargetEntry((Expr *) call, resno, NULL, false));
 		functions->list = lappend_int(functions->list, number);
 	}
+	gs_node_replaces_function(functions->sort, function->winfnoid);
 	return (Node *) makeVar(INDEX_VAR, resno, function->wintype,
 							exprTypmod((const Node *) function), function->wincollid, 0);
 }
@@ -158,9 +174,8 @@ static Plan *
 replace_window(WindowAgg *window, CustomScan *sort)
 {
 	const int	limit = run_limit(window->runConditionOrig);
-	Functions	functions = {.columns = &sort->custom_scan_tlist};
+	Functions	functions = {.sort = sort};
 	const Plan *plan = &window->plan;
-	Plan	   *in_place = &sort->scan.plan;
 	List	   *targetlist;
 	List	   *qual;
 
@@ -175,15 +190,11 @@ replace_window(WindowAgg *window, CustomScan *sort)
 	qual = (List *) refer_to_columns((Node *) plan->qual, &functions);
 	if (functions.list == NIL)
 		return &window->plan;
-	in_place->targetlist = targetlist;
-	in_place->qual = qual;
-	in_place->startup_cost = plan->startup_cost;
-	in_place->total_cost = plan->total_cost;
-	in_place->extParam = plan->extParam;
-	in_place->allParam = plan->allParam;
+	sort->scan.plan.targetlist = targetlist;
+	sort->scan.plan.qual = qual;
 	gs_node_compute_window(sort, functions.list);
 	gs_node_limit_groups(sort->custom_private, limit);
-	return in_place;
+	return take_place(plan, sort);
 }
 
 Plan *

@@ -27,6 +27,7 @@
  */
 #include "postgres.h"
 
+#include "node/node_gpusort.h"
 #include "pg_compat.h"
 #include "plan/plan.h"
 #include "plan/plan_aggregates.h"
@@ -273,7 +274,7 @@ operate(Expr *a, char *operator, Expr *b)
 }
 
 static Node *
-replace_median(Node *node, void *context)
+replace_median(Node *node, void *sort)
 {
 	const Aggref *median = (const Aggref *) node;
 	Expr	   *first;
@@ -283,7 +284,8 @@ replace_median(Node *node, void *context)
 	if (node == NULL)
 		return NULL;
 	if (!IsA(node, Aggref))
-		return expression_tree_mutator(node, replace_median, context);
+		return expression_tree_mutator(node, replace_median, sort);
+	gs_node_replaces_function(sort, median->aggfnoid);
 	first = extreme(median, AGGREGATE_FIRST);
 	if (median->aggfnoid == F_PERCENTILE_DISC_FLOAT8_ANYELEMENT)
 		return (Node *) first;
@@ -301,6 +303,6 @@ gs_plan_medians_replace(Agg *agg)
 
 	if (find_other((Node *) plan->targetlist, &value) || find_other((Node *) plan->qual, &value))
 		return;
-	plan->targetlist = (List *) replace_median((Node *) plan->targetlist, NULL);
-	plan->qual = (List *) replace_median((Node *) plan->qual, NULL);
+	plan->targetlist = (List *) replace_median((Node *) plan->targetlist, plan->lefttree);
+	plan->qual = (List *) replace_median((Node *) plan->qual, plan->lefttree);
 }

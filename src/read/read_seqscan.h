@@ -20,6 +20,8 @@
 #include "storage/bufmgr.h"
 #include "storage/bufpage.h"
 
+#include "common/basics.h"
+
 /*
  * How many tuples ahead memory is prefetched, and how many bytes of each.  A scan reads a page from
  * its end to its start, which the processor does not predict.  10 M rows of 166 bytes, on a device:
@@ -27,7 +29,6 @@
  */
 #define GS_SEQSCAN_PREFETCH_ROWS		6
 #define GS_SEQSCAN_PREFETCH_BYTES	192
-#define GS_CACHE_LINE		64
 
 /* Reads from the child's current position; begins with child set, and zeroes. */
 typedef struct GsSeqScan

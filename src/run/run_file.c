@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "common/basics.h"
 #include "run/run_file.h"
 #include "stats/stats.h"
 
@@ -38,7 +39,6 @@ typedef struct Link
 
 /* The bytes of the next row that are prefetched, at most; hardware prefetches the rest. */
 #define PREFETCH_BYTES	256
-#define CACHE_LINE		64
 
 /* ------------------------------------------------------------------ the store */
 
@@ -463,7 +463,7 @@ gs_run_reader_next(GsRunReader *reader)
 	gs_run_begin_row(row, row_len, 0);
 	take_bytes(reader, row + MINIMAL_TUPLE_DATA_OFFSET, row_len - MINIMAL_TUPLE_DATA_OFFSET);
 	/* a merge of many runs returns here late */
-	for (Size ahead = 0; ahead < Min(row_len, PREFETCH_BYTES); ahead += CACHE_LINE)
+	for (Size ahead = 0; ahead < Min(row_len, PREFETCH_BYTES); ahead += GS_CACHE_LINE)
 		__builtin_prefetch(reader->at + ahead);
 	return (uint64 *) reader->entry;
 }
