@@ -41,8 +41,8 @@ SELECT r.* FROM pg_temp.runs('SELECT nullif(id, id) AS n FROM t ORDER BY 1', 'SE
 SELECT r.* FROM pg_temp.runs('SELECT CASE WHEN id = 17 THEN id END AS n FROM generate_series(1, 20000) id ORDER BY 1',
 							 'SELECT CASE WHEN id = 17 THEN id END AS n FROM generate_series(1, 20000) id ORDER BY 1') r;
 
--- input in order, in reverse order, in order except for the end; all equal
-SELECT k, r.* FROM unnest('{id,-id,"CASE id WHEN 20000 THEN 1 ELSE id END","7","id / 100","-(id / 100)"}'::text[]) k,
+-- input in order, in reverse order, in order except for the end; all equal, and every other row; rows in order are one run
+SELECT k, r.* FROM unnest('{id,-id,"CASE id WHEN 20000 THEN 1 ELSE id END","7","id % 2","id / 100","-(id / 100)"}'::text[]) k,
 	pg_temp.runs(format('SELECT * FROM (SELECT id, %s AS k, s FROM t OFFSET 0) x ORDER BY k', k),
 				 format('SELECT * FROM (SELECT id, %s AS k, s FROM t OFFSET 0) x ORDER BY k, id', k)) r;
 

@@ -96,6 +96,12 @@ SELECT bool_and(pg_temp.rows_ok(source, o)) AS right FROM decided, generate_seri
 SET work_mem = '128kB';
 SELECT o, low, :'engine' <> 'cpu' OR NOT pg_temp.unkeyed(format('SELECT * FROM %s ORDER BY %s', source, o)) AS keyed, pg_temp.rows_ok(source, o) AS right
 FROM decided, unnest('{0,900,6000}'::int[]) low, pg_temp.source(6000, low) AS source WHERE compared ORDER BY i, low;
+-- with keys, too, they are one run
+SELECT o, low, :'engine' <> 'cpu' OR CASE WHEN low > 0 AND o LIKE 's%' THEN runs > 1 ELSE runs = 1 END AS runs, pg_temp.rows_ok(source, o) AS right
+FROM decided, unnest('{0,3000,6000}'::int[]) low, pg_temp.source(6000, low) AS source, pg_temp.runs(format('SELECT * FROM %s ORDER BY %s', source, o)) AS runs ORDER BY i, low;
+SELECT o, :'engine' <> 'cpu' OR CASE WHEN o = 'v DESC' THEN runs > 1 ELSE runs = 1 END AS runs
+FROM unnest('{v,"v NULLS FIRST",v DESC,"-v DESC"}'::text[]) o, pg_temp.runs(format('SELECT v FROM generate_series(1, 50000) v ORDER BY %s', o)) AS runs;
+SELECT count(*), bool_and(v = n) AS right FROM (SELECT v, row_number() OVER () AS n FROM (SELECT v FROM generate_series(1, 50000) v ORDER BY v OFFSET 0) x) y;
 RESET work_mem;
 -- a single column that is passed by value, whose first values are kept without rows
 CREATE TYPE gs_step AS ENUM ('low', 'high');

@@ -106,25 +106,35 @@ fill_window(GsRunSet *set)
 	return fetched > 0;
 }
 
+/* A row as it was fetched from an engine. */
+static GsEngineRow
+engine_row(const GsRunSet *set, const void *row, const uint64 *record)
+{
+	GsEngineRow fetched = {0};
+	Size		row_len;
+
+	if (set->layout->keys_only)
+	{
+		fetched.record = row;
+		return fetched;
+	}
+	fetched.row = row;
+	fetched.record = gs_run_has_records(set) ? record : NULL;
+	row_len = ((const MinimalTupleData *) row)->t_len;
+	fetched.nbytes = fetched.record == NULL ? row_len :
+		gs_run_row_bytes(set->layout, record, row_len);
+	return fetched;
+}
+
 bool
 gs_run_engine_next(GsRunSet *set, GsEngineRow *next)
 {
 	EngineReader *reader = &set->in_engine;
-	Size		row_len;
 
 	if (reader->at == reader->nrows && !fill_window(set))
 		return false;
-	if (set->layout->keys_only)
-	{
-		*next = (GsEngineRow) {.record = reader->rows[reader->at++]};
-		return true;
-	}
-	next->row = reader->rows[reader->at];
-	next->record = gs_run_has_records(set) ? reader->records[reader->at] : NULL;
+	*next = engine_row(set, reader->rows[reader->at], reader->records[reader->at]);
 	reader->at++;
-	row_len = ((const MinimalTupleData *) next->row)->t_len;
-	next->nbytes = next->record == NULL ? row_len :
-		gs_run_row_bytes(set->layout, next->record, row_len);
 	return true;
 }
 
@@ -141,6 +151,25 @@ gs_run_engine_copy(const GsRunSet *set, const GsEngineRow *from, char *to)
 	memcpy(to, from->row, from->nbytes);
 	gs_run_begin_row(to, ((const MinimalTupleData *) from->row)->t_len,
 					 from->record == NULL ? 0 : gs_record_nulls(from->record, nwords));
+}
+
+uint64 *
+gs_run_copy_of_engine(const GsRunSet *set, GsEngine *engine, uint64 position)
+{
+	const void *row;
+	const uint64_t *record = NULL;
+	size_t		fetched;
+	GsEngineRow from;
+	char	   *copy;
+
+	if (gs_engine_fetch_records(engine, position, 1, &row, gs_run_has_records(set) ? &record : NULL,
+								&fetched) != GS_STATUS_OK || fetched == 0)
+		elog(ERROR, "could not read sorted rows");
+	from = engine_row(set, row, record);
+	copy = MemoryContextAllocHuge(set->context,
+								  sizeof(uint64) * set->layout->nwords + from.nbytes);
+	gs_run_engine_copy(set, &from, copy);
+	return (uint64 *) copy;
 }
 
 static const uint64 *

@@ -116,12 +116,21 @@ add_run(GsRunSet *set, const SetRun *run)
 		set->nunbuffered++;
 }
 
+static void
+forget_last_row(GsRunSet *set)
+{
+	if (set->last != NULL)
+		pfree(set->last);
+	set->last = NULL;
+}
+
 /* Completes the last run. */
 static void
 end_last_run(GsRunSet *set)
 {
 	if (!set->writing)
 		return;
+	forget_last_row(set);
 	add_run(set, &(SetRun) {.run = end_run(&set->writer),.store = set->store});
 	set->longest = Max(set->longest, set->writer.longest);
 	set->writing = false;
@@ -218,12 +227,36 @@ write_rows(GsRunSet *set, GsEngine *engine)
 	return status;
 }
 
-GsStatus
-gs_run_set_write_run(GsRunSet *set, GsEngine *engine, bool lengthen)
+/* Does no row that an engine has sorted sort before the last row of the last run? */
+static bool
+follows_last_row(GsRunSet *set, GsEngine *engine)
 {
-	if (!(lengthen && set->writing))
+	MemoryContext old;
+	uint64	   *first;
+	bool		follows;
+
+	if (set->last == NULL || engine->on_device)
+		return false;
+	old = MemoryContextSwitchTo(set->context);	/* in which comparators run, too */
+	first = gs_run_copy_of_engine(set, engine, 0);
+	follows = gs_merge_tree_compare(&set->order, first, set->last) >= 0;
+	pfree(first);
+	MemoryContextSwitchTo(old);
+	return follows;
+}
+
+GsStatus
+gs_run_set_write_run(GsRunSet *set, GsEngine *engine, bool in_order)
+{
+	GsStatus	status;
+
+	if (!(in_order && set->writing) && !follows_last_row(set, engine))
 		gs_run_set_begin_run(set, engine);
-	return write_rows(set, engine);
+	status = write_rows(set, engine);
+	forget_last_row(set);
+	if (status == GS_STATUS_OK && !in_order && !engine->on_device)
+		set->last = gs_run_copy_of_engine(set, engine, engine->stats.nrows - 1);
+	return status;
 }
 
 void
@@ -243,6 +276,7 @@ gs_run_set_write_tuple(GsRunSet *set, MinimalTuple row)
 {
 	if (!set->writing)
 		begin_next_run(set);
+	forget_last_row(set);
 	write_row(set, row);
 	set->stats.nrows++;
 }

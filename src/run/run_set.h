@@ -99,10 +99,11 @@ extern void gs_run_set_limit_groups(GsRunSet *set, const GsRunGroups *groups);
 extern Size gs_run_set_writer_bytes(Size memory_limit);
 
 /*
- * Writes the sorted rows of an engine as the next run.  lengthen: appends them to the last
- * run, because none sorts before its rows.  Returns OK or FAILED.
+ * Writes the sorted rows of an engine as the next run; or appends them to the last run, if none
+ * sorts before its rows, as the caller knows (in_order) or a comparison finds.  Returns OK or
+ * FAILED.
  */
-extern GsStatus gs_run_set_write_run(GsRunSet *set, GsEngine *engine, bool lengthen);
+extern GsStatus gs_run_set_write_run(GsRunSet *set, GsEngine *engine, bool in_order);
 
 /*
  * Begins the next run, of rows that the engine has sorted, but for those that tie; write_tuple

@@ -66,6 +66,8 @@ struct GsRunSet
 
 	GsRunWriter writer;			/* of the last run, which can be appended to */
 	bool		writing;
+	uint64	   *last;			/* a copy of the record of its last row, followed by the row, if an
+								 * engine of this process has written it; else NULL */
 
 	/* the other runs, in input order */
 	SetRun	   *runs;
@@ -151,6 +153,9 @@ extern bool gs_run_engine_next(GsRunSet *set, GsEngineRow *next);
 
 /* Copies its record, followed by the row, as a reader of a run has it. */
 extern void gs_run_engine_copy(const GsRunSet *set, const GsEngineRow *from, char *to);
+
+/* A copy of the record of a row that an engine has sorted, followed by the row. */
+extern uint64 *gs_run_copy_of_engine(const GsRunSet *set, GsEngine *engine, uint64 position);
 
 /* ---------------------------------------------------------- run_merge.c */
 
