@@ -82,11 +82,20 @@ take_place(const Plan *above, CustomScan *sort)
 	return plan;
 }
 
+/* The functions of operators would be executed by the node that a GpuSort replaces. */
+static void
+replace_operators(CustomScan *sort, const Oid *operators, int count)
+{
+	for (int i = 0; i < count; i++)
+		gs_node_replaces_function(sort, get_opcode(operators[i]));
+}
+
 static Plan *
 replace_unique(Unique *unique, CustomScan *sort)
 {
 	if (!groups_alike(sort, unique->uniqColIdx, unique->numCols))
 		return &unique->plan;
+	replace_operators(sort, unique->uniqOperators, unique->numCols);
 	gs_node_limit_groups(sort->custom_private, 1);
 	return take_place(&unique->plan, sort);
 }
@@ -192,6 +201,10 @@ replace_window(WindowAgg *window, CustomScan *sort)
 		return &window->plan;
 	sort->scan.plan.targetlist = targetlist;
 	sort->scan.plan.qual = qual;
+	replace_operators(sort, window->partOperators, window->partNumCols);
+	replace_operators(sort, window->ordOperators, window->ordNumCols);
+	if (limit > 0)
+		gs_node_replaces_function(sort, get_opcode(linitial_node(OpExpr, window->runConditionOrig)->opno));
 	gs_node_compute_window(sort, functions.list);
 	gs_node_limit_groups(sort->custom_private, limit);
 	return take_place(plan, sort);

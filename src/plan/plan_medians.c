@@ -34,11 +34,14 @@
 #include "plan/plan_medians.h"
 
 #include "catalog/namespace.h"
+#include "access/htup_details.h"
 #include "catalog/pg_aggregate.h"
+#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/fmgroids.h"
+#include "utils/syscache.h"
 #include "utils/typcache.h"
 
 /* The least rows of a group, that those in the middle are worth it by themselves. */
@@ -124,14 +127,30 @@ sorts_by_default(const Aggref *median, bool *descending)
 	return operator == order->lt_opr || *descending;
 }
 
-/* Can min() and max() replace a median? */
+/* Has nobody been denied a function?  The executor checks what replaces a median, too. */
+static bool
+may_all_execute(Oid function)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	bool		is_default;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for function %u", function);
+	is_default = heap_attisnull(tuple, Anum_pg_proc_proacl, NULL);
+	ReleaseSysCache(tuple);
+	return is_default;
+}
+
+/* Can min(), max() and the formula replace a median? */
 static bool
 is_replaceable(const Aggref *median)
 {
+	Expr	   *value = gs_plan_without_cast(argument_of(median));
 	bool		descending;
 
-	return OidIsValid(find_extreme(gs_plan_without_cast(argument_of(median)), false)) &&
-		sorts_by_default(median, &descending);
+	return OidIsValid(find_extreme(value, false)) && sorts_by_default(median, &descending) &&
+		may_all_execute(find_extreme(value, false)) && may_all_execute(find_extreme(value, true)) &&
+		may_all_execute(F_FLOAT8PL) && may_all_execute(F_FLOAT8MI) && may_all_execute(F_FLOAT8MUL);
 }
 
 /*

@@ -20,8 +20,9 @@ extern List *gs_plan_medians_pathkeys(PlannerInfo *root, Path *input);
 
 /*
  * The rows of each group that an Agg of a finished plan gets from a GpuSort are the one or two in
- * the middle, and all its aggregates are medians of one column (gs_plan_medians_pathkeys()).  If it is of
- * integers, dates, timestamps or numerics with a scale, min() and max() of these rows replace them.
+ * the middle, and all its aggregates are medians of one column (gs_plan_medians_pathkeys()).  If it
+ * is of integers, dates, timestamps or numerics with a scale, min() and max() of these rows replace
+ * them.
  */
 extern void gs_plan_medians_replace(Agg *agg);
 
