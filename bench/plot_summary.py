@@ -47,8 +47,12 @@ def gin_gpu(label, key):
     return index_gpu(label, key, "2026-11-28-gin", "8GB")
 
 
-def as_installed(label, case):
-    return Bar(label, "defaults/results/xeon-2-cores-3m-2026-11-28.csv", "off", "on", {"case": case})
+def as_installed(label, case, run="2026-11-28"):
+    return Bar(label, f"defaults/results/xeon-2-cores-3m-{run}.csv", "off", "on", {"case": case})
+
+
+def window_as_installed(label, case):
+    return as_installed(label, case, "2026-11-29-window-functions")
 
 
 XEON = "NVIDIA H200, 16 cores of an Intel Xeon,\n8 workers, 10 million rows of 166 bytes"
@@ -90,9 +94,9 @@ PANELS = [
         as_installed("ORDER BY bigint", "order-bigint"),
         as_installed("ORDER BY text, en_US.UTF-8", "order-text"),
         as_installed("ORDER BY text LIMIT 10", "top-10-text"),
-        as_installed("first 3 of each group", "window-top-3"),
-        as_installed("sum() OVER (PARTITION BY)", "window-sum-group"),
-        as_installed("count(DISTINCT) of each group", "count-distinct-group"),
+        window_as_installed("first 3 of each group", "window-top-3"),
+        window_as_installed("sum() OVER (PARTITION BY)", "window-sum-group"),
+        window_as_installed("count(DISTINCT) of each group", "count-distinct-group"),
         as_installed("CREATE INDEX, bigint", "index-bigint"),
         as_installed("CREATE INDEX CONCURRENTLY, text", "index-text-concurrently"),
         as_installed("GIN: trigrams", "index-gin-trigram"),
