@@ -152,7 +152,7 @@ def draw(path):
     figure.suptitle("gpusort: speed relative to PostgreSQL without it", x=0.012, ha="left", fontsize=14.5,
                     fontweight="bold")
     figure.text(0.012, 0.012, "Median elapsed time of PostgreSQL 18.6 divided by that of gpusort.  Tables are cached, rows in random order.  "
-                "Dashed line: equal.\nMeasured on 2026-11-28; see docs/performance.md, also for the cases that are slower.",
+                "Dashed line: equal.\nMeasured on 2026-11-28 and 29; see docs/performance.md, also for the cases that are slower.",
                 fontsize=8.5, color=GREY, linespacing=1.5)
     figure.tight_layout(rect=(0.005, 0.055, 0.995, 0.975), h_pad=2.2, w_pad=2.5)
 
