@@ -204,7 +204,7 @@ replace_window(WindowAgg *window, CustomScan *sort)
 	replace_operators(sort, window->partOperators, window->partNumCols);
 	replace_operators(sort, window->ordOperators, window->ordNumCols);
 	if (limit > 0)
-		gs_node_replaces_function(sort, get_opcode(linitial_node(OpExpr, window->runConditionOrig)->opno));
+		replace_operators(sort, &linitial_node(OpExpr, window->runConditionOrig)->opno, 1);
 	gs_node_compute_window(sort, functions.list);
 	gs_node_limit_groups(sort->custom_private, limit);
 	return take_place(plan, sort);

@@ -33,8 +33,8 @@
 #include "plan/plan_aggregates.h"
 #include "plan/plan_medians.h"
 
-#include "catalog/namespace.h"
 #include "access/htup_details.h"
+#include "catalog/namespace.h"
 #include "catalog/pg_aggregate.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
@@ -146,10 +146,12 @@ static bool
 is_replaceable(const Aggref *median)
 {
 	Expr	   *value = gs_plan_without_cast(argument_of(median));
+	const Oid	least = find_extreme(value, false);
+	const Oid	greatest = find_extreme(value, true);
 	bool		descending;
 
-	return OidIsValid(find_extreme(value, false)) && sorts_by_default(median, &descending) &&
-		may_all_execute(find_extreme(value, false)) && may_all_execute(find_extreme(value, true)) &&
+	return OidIsValid(least) && sorts_by_default(median, &descending) &&
+		may_all_execute(least) && may_all_execute(greatest) &&
 		may_all_execute(F_FLOAT8PL) && may_all_execute(F_FLOAT8MI) && may_all_execute(F_FLOAT8MUL);
 }
 
